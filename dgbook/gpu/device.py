@@ -1,0 +1,283 @@
+"""What there is to compute on: a CUDA device, the simulator or the CPU, and what ails it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu.kernel import HAS_CUPY, HAS_NUMBA_CUDA, cuda, preparing
+
+KINDS = ("auto", "cuda", "cpu", "simulator")
+INSTALL = "pip install 'dgbook[cuda12]' or 'dgbook[cuda13]', the one that fits your driver"
+
+
+@dataclass(frozen=True)
+class Device:
+    """A place where arrays live and kernels run.
+
+    Attributes
+    ----------
+    kind : str
+        "cuda", "simulator" or "cpu".
+    name : str
+        The GPU's name, or the processor's.
+    compute_capability : tuple of two ints, or None
+    memory_bytes : int, or None
+        All of the GPU's memory.
+    multiprocessors, l2_bytes : int, or None
+    sentence : str
+        What was found and what it means for the reader, in plain words.
+    """
+
+    kind: str
+    name: str
+    sentence: str
+    compute_capability: tuple[int, int] | None = None
+    memory_bytes: int | None = None
+    multiprocessors: int | None = None
+    l2_bytes: int | None = None
+    driver: str | None = None
+    runtime: str | None = None
+
+    def array(self, values: np.ndarray) -> Any:
+        """Copy a NumPy array to this device, in C order."""
+        if self.kind == "cuda":
+            import cupy
+
+            return cupy.asarray(np.ascontiguousarray(values))
+        return np.array(values, order="C")
+
+    def empty(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        """An array full of NaN (integers: their largest value): what nobody wrote shows."""
+        poison = np.nan if np.dtype(dtype).kind in "fc" else np.iinfo(dtype).max
+        return self._module.full(shape, poison, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: Any) -> Any:
+        return self._module.zeros(shape, dtype)
+
+    def to_numpy(self, array: Any) -> np.ndarray:
+        """Copy an array of this device to a new NumPy array."""
+        return array.get() if self.kind == "cuda" else np.array(array)
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all that was asked of it."""
+        if self.kind == "cuda":
+            import cupy
+
+            cupy.cuda.Device().synchronize()
+
+    def capture(self, step: Callable[[], None]) -> Callable[[], None]:
+        """Record the kernels that `step` launches in a CUDA graph; calling the result replays them.
+
+        Replaying costs the host under a microsecond a kernel, a launch from Python tens of them.
+        `step` may contain kernel launches only, and every replay uses the same arrays and scalars.
+        On the CPU and the simulator there is nothing to record and `step` itself comes back.
+        """
+        if self.kind != "cuda":
+            return step
+        import cupy
+
+        with preparing():
+            step()
+        stream = cupy.cuda.Stream(non_blocking=True)
+        self.synchronize()
+        with stream:
+            stream.begin_capture()
+            step()
+            graph = stream.end_capture()
+        graph.upload()
+        return graph.launch
+
+    @property
+    def _module(self) -> Any:
+        if self.kind == "cuda":
+            import cupy
+
+            return cupy
+        return np
+
+
+def device(name: str = "auto") -> Device:
+    """Find a device.
+
+    Parameters
+    ----------
+    name : {"auto", "cuda", "cpu", "simulator"}
+        "auto" takes a CUDA device where one works, else the CPU.
+
+    Raises
+    ------
+    ValueError
+        For another name.
+    RuntimeError
+        For "cuda" where no CUDA device works; the message says why and what to do.
+    """
+    if name not in KINDS:
+        raise ValueError(f"device = {name!r}; allowed are {', '.join(map(repr, KINDS))}")
+    if name == "simulator":
+        return Device(
+            "simulator",
+            "dgbook simulator",
+            "Kernels run on dgbook's simulator: the real kernel, thread by thread, on tiny "
+            "problems. It shows that a kernel is right, not how fast it is.",
+        )
+    if name == "cpu":
+        return _cpu("You asked for the CPU: solvers run their NumPy reference.")
+    trouble = _trouble()
+    if not trouble:
+        return _cuda_device()
+    if name == "cuda":
+        raise RuntimeError(trouble)
+    return _cpu(
+        f"{trouble} Until then solvers run their NumPy reference and kernels the simulator."
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that a measurement depends on."""
+    found = {"python": platform.python_version()}
+    for package in ("dgbook", "numpy", "numba", "numba-cuda", "cupy-cuda12x", "cupy-cuda13x"):
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _cpu(sentence: str) -> Device:
+    return Device("cpu", platform.processor() or platform.machine(), sentence)
+
+
+@lru_cache(maxsize=1)
+def _trouble() -> str:
+    """Why no CUDA device can be used and what to do about it, or an empty string."""
+    return diagnose(_numpy_version(), HAS_NUMBA_CUDA, HAS_CUPY, _driver_state())
+
+
+def diagnose(
+    numpy_version: tuple[int, int], numba_cuda: bool, cupy: bool, driver: tuple[str, str]
+) -> str:
+    """One or two sentences on what keeps the GPU from working, or an empty string.
+
+    Parameters
+    ----------
+    numpy_version : tuple of two ints
+    numba_cuda, cupy : bool
+        Whether they can be imported.
+    driver : tuple of two strings
+        ("works", ""), ("absent", ""), ("no device", ""), ("too old", what was seen) or
+        ("broken", what was seen).
+    """
+    state, seen = driver
+    if state == "absent":
+        return (
+            "No NVIDIA driver was found. On Colab choose Runtime, Change runtime type, a GPU; "
+            "elsewhere a CUDA device and its driver are needed."
+        )
+    if state == "no device":
+        return (
+            "An NVIDIA driver is here but it sees no GPU. Check CUDA_VISIBLE_DEVICES and "
+            "nvidia-smi; on Colab choose a GPU runtime."
+        )
+    if not numba_cuda:
+        return f"There is a GPU but no numba-cuda: {INSTALL}."
+    if numpy_version >= (2, 5) and _numba_cuda_version() < (0, 31):
+        installed = ".".join(map(str, _numba_cuda_version()))
+        return (
+            f"There is a GPU, but numba-cuda {installed} cannot compile with NumPy "
+            f"{numpy_version[0]}.{numpy_version[1]}: pip install 'numpy<2.5', then restart."
+        )
+    if not cupy:
+        return (
+            "There is a GPU and numba-cuda, but no CuPy, which holds the arrays: "
+            "pip install cupy-cuda12x or cupy-cuda13x, the one that fits your driver."
+        )
+    if state == "too old":
+        return (
+            f"The GPU's driver is older than the CUDA toolkit that Numba compiles with ({seen}): "
+            "update the driver, or pip install 'dgbook[cuda12]', and restart."
+        )
+    if state == "broken":
+        return f"There is a GPU, but a first kernel did not run on it: {seen}"
+    return ""
+
+
+def _numpy_version() -> tuple[int, int]:
+    major, minor = np.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def _numba_cuda_version() -> tuple[int, ...]:
+    try:
+        text = importlib.metadata.version("numba-cuda")
+    except importlib.metadata.PackageNotFoundError:
+        return (0, 0)
+    return tuple(int(part) for part in text.split(".")[:2])
+
+
+def _driver_state() -> tuple[str, str]:
+    """Ask the driver itself, then run one tiny kernel through the whole tool chain."""
+    import ctypes
+
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1")
+    except OSError:
+        return "absent", ""
+    count = ctypes.c_int(0)
+    if (
+        library.cuInit(0) != 0
+        or library.cuDeviceGetCount(ctypes.byref(count)) != 0
+        or not count.value
+    ):
+        return "no device", ""
+    if not (HAS_NUMBA_CUDA and HAS_CUPY):
+        return "works", ""
+    try:
+        import cupy
+
+        values = cupy.zeros(1, np.float32)
+        _probe()[1, 1](cuda.as_cuda_array(values))
+        return ("works", "") if values.get()[0] == 1 else ("broken", "it wrote a wrong value")
+    except Exception as error:  # whatever the tool chain raises is what the reader must be told
+        seen = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return ("too old" if "PTX" in seen or "UNSUPPORTED" in seen.upper() else "broken"), seen
+
+
+def _probe() -> Any:
+    @cuda.jit
+    def write_one(values):
+        values[0] = 1
+
+    return write_one
+
+
+def _cuda_device() -> Device:
+    import cupy
+
+    properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    name = properties["name"].decode()
+    capability = (properties["major"], properties["minor"])
+    memory = properties["totalGlobalMem"]
+    driver = cupy.cuda.runtime.driverGetVersion()
+    runtime = cupy.cuda.runtime.runtimeGetVersion()
+    return Device(
+        kind="cuda",
+        name=name,
+        sentence=(
+            f"{name}, compute capability {capability[0]}.{capability[1]}, "
+            f"{memory / 2**30:.0f} GiB, {properties['multiProcessorCount']} multiprocessors: "
+            "kernels run on it."
+        ),
+        compute_capability=capability,
+        memory_bytes=memory,
+        multiprocessors=properties["multiProcessorCount"],
+        l2_bytes=properties["l2CacheSize"],
+        driver=f"{driver // 1000}.{driver % 1000 // 10}",
+        runtime=f"{runtime // 1000}.{runtime % 1000 // 10}",
+    )

@@ -1,0 +1,182 @@
+"""Figures carry alternative text and labels; what is drawn is what was asked for."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+
+import numpy as np
+import pytest
+from PIL import Image as Picture
+
+from dgbook import plot
+from dgbook.records import Number
+
+ALT = "Errors fall as the mesh is refined"
+CEILINGS = {"copy_TBps": 4.0, "fp32_TFLOPs": 60.0, "fp64_TFLOPs": 30.0}
+
+
+def point(label="LIVE", value=2.0, unit="TFLOP/s", intensity=1.0):
+    return plot.Point("stage", intensity, Number(value, unit, label, "here"))
+
+
+def texts(ax):
+    return [child.get_text() for child in ax.texts]
+
+
+# ------------------------------------------------------------------------------------- showing
+
+
+def test_a_figure_is_shown_with_its_text_at_the_size_asked_for():
+    fig, _ = plot.figure(4.0, 3.0)
+    image = plot.show(fig, 'A "quoted" <text> of\n some words')
+    page = image._repr_html_()
+    assert 'alt="A &quot;quoted&quot; &lt;text&gt; of some words"' in page
+    assert 'width="400" height="300"' in page and "max-width:100%" in page
+    data = base64.b64decode(re.search(r"base64,([^\"]+)", page)[1])
+    picture = Picture.open(io.BytesIO(data))
+    assert picture.size == (4 * plot.DPI, 3 * plot.DPI)
+    assert picture.getpixel((0, 0)) == picture.getpixel((4 * plot.DPI - 1, 0))
+    assert picture.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_a_picture_has_few_colours_and_few_bytes():
+    fig, ax = plot.figure(grid=False)
+    x = np.linspace(0, 1, 200)
+    ax.imshow(np.sin(9 * x)[:, None] * np.cos(7 * x))
+    small, large = plot.render(fig, 32), plot.render(fig)
+    assert len(Picture.open(io.BytesIO(small)).convert("RGB").getcolors()) <= 32
+    full = io.BytesIO()
+    fig.savefig(full, format="png", dpi=plot.DPI)
+    assert len(small) < len(large) < 0.6 * len(full.getvalue())
+
+
+@pytest.mark.parametrize("alt", ["", "Errors", "a b c", None])
+def test_a_figure_without_a_description_is_refused(alt):
+    fig, _ = plot.figure()
+    with pytest.raises(ValueError, match="alt = "):
+        plot.show(fig, alt)
+
+
+def test_figures_are_not_shown_twice():
+    from matplotlib import pyplot
+
+    before = pyplot.get_fignums()
+    plot.figure()
+    assert pyplot.get_fignums() == before
+
+
+def test_every_panel_has_the_style():
+    _, axes = plot.figure(rows=2, sharex=True)
+    assert len(axes) == 2
+    for ax in axes:
+        (line,) = ax.plot([0, 1])
+        assert line.get_color() == plot.PALETTE[0]
+        assert not ax.spines["top"].get_visible()
+
+
+def relative_luminance(color):
+    channels = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    return linear @ (0.2126, 0.7152, 0.0722)
+
+
+def test_the_first_colours_stand_out_from_white():
+    """WCAG 2.1, 1.4.11: graphics have a contrast of 3 to 1; colours come in order of use."""
+    contrast = [1.05 / (relative_luminance(color) + 0.05) for color in plot.PALETTE[:3]]
+    assert min(contrast) >= 3
+
+
+# -------------------------------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize("label", ["LIVE", "RECORDED", "PAPER"])
+def test_the_label_is_drawn(label):
+    _, ax = plot.figure()
+    plot.annotate_label(ax, label, "NVIDIA H200, 2026-11-20")
+    assert texts(ax) == [f"{label}  NVIDIA H200, 2026-11-20"]
+
+
+@pytest.mark.parametrize(
+    ("label", "source", "corner", "named"),
+    [
+        ("MEASURED", "here", "upper right", "label"),
+        ("LIVE", "", "upper right", "source"),
+        ("LIVE", "here", "middle", "corner"),
+    ],
+)
+def test_a_label_is_not_invented(label, source, corner, named):
+    _, ax = plot.figure()
+    with pytest.raises(ValueError, match=f"^{named} "):
+        plot.annotate_label(ax, label, source, corner)
+
+
+# --------------------------------------------------------------------------------- convergence
+
+
+def test_the_expected_slope_goes_through_the_finest_mesh():
+    h = np.array([0.5, 0.25, 0.125])
+    _, ax = plot.figure()
+    plot.convergence(ax, h, {"N = 2": 7 * h**3 * (1 + h)}, {"N = 2": 3})
+    curve, slope = (line.get_ydata() for line in ax.lines)
+    assert slope[-1] == curve[-1]
+    np.testing.assert_allclose(np.diff(np.log(slope)) / np.diff(np.log(h)), 3)
+    assert ax.get_xscale() == ax.get_yscale() == "log"
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0.5", "0.25", "0.125"]
+
+
+@pytest.mark.parametrize("errors", [[1.0, 0.1], [1.0, 0.1, 0.0], [1.0, 0.1, np.nan]])
+def test_errors_that_cannot_be_drawn_are_named(errors):
+    _, ax = plot.figure()
+    with pytest.raises(ValueError, match="N = 2"):
+        plot.convergence(ax, [0.5, 0.25, 0.125], {"N = 2": errors})
+
+
+# ------------------------------------------------------------------------------------ roofline
+
+
+def test_the_roof_is_the_smaller_of_bandwidth_and_peak():
+    _, ax = plot.figure()
+    plot.roofline(ax, CEILINGS)
+    for line, peak in zip(ax.lines, (60.0, 30.0), strict=True):
+        x, y = line.get_data()
+        np.testing.assert_allclose(y, np.minimum(4.0 * x, peak))
+        assert x[0] < peak / 4.0 < x[-1]  # both slopes are seen
+    assert texts(ax) == ["fp32 60 TFLOP/s", "fp64 30 TFLOP/s", "copy 4 TB/s"]
+
+
+def test_points_are_where_and_what_they_say():
+    _, ax = plot.figure()
+    points = [
+        point("LIVE", 2.0),
+        point("RECORDED", 500.0, "GFLOP/s", 0.5),
+        point("PAPER", 0.2, intensity=0.001),
+    ]
+    plot.roofline(ax, CEILINGS, points)
+    drawn = ax.lines[2:]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in drawn] == [
+        (1.0, 2.0),
+        (0.5, 0.5),
+        (0.001, 0.2),
+    ]
+    assert len({line.get_marker() for line in drawn}) == 3
+    legend = [t.get_text() for t in ax.get_legend().get_texts()]
+    assert legend == [f"stage  [{label} here]" for label in ("LIVE", "RECORDED", "PAPER")]
+    assert ax.lines[0].get_xdata()[0] < 0.001
+
+
+@pytest.mark.parametrize(
+    ("ceilings", "points"),
+    [
+        ({"copy_TBps": 4.0}, []),
+        ({"fp32_TFLOPs": 60.0}, []),
+        (CEILINGS | {"fp64_TFLOPs": 0.0}, []),
+        (CEILINGS, [point(unit="GB/s")]),
+        (CEILINGS, [plot.Point("stage", 1.0, Number(2.0, "TFLOP/s"))]),
+    ],
+)
+def test_a_roofline_refuses_what_it_cannot_place(ceilings, points):
+    _, ax = plot.figure()
+    with pytest.raises(ValueError, match=r"ceilings = |'stage' has (unit|label)"):
+        plot.roofline(ax, ceilings, points)

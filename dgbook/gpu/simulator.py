@@ -4,16 +4,30 @@ It runs what Numba would compile, and refuses what hardware would refuse or woul
 silence: too many threads, too much shared memory, barriers that not every thread reaches, indices
 out of range, shared memory read before it is written, and races (two threads at one address, one of
 them writing, with no barrier between). Only correctness is simulated, never time.
+
+What orders two accesses, after the CUDA C++ Programming Guide: a thread's own order, syncthreads
+within a block, syncwarp among the lanes that it names, a grid barrier; not shuffles and votes,
+which are no memory barriers, and not that threads belong to one warp. Atomic operations may meet
+one another, but a plain access that meets one needs a barrier. Stricter than a device: threads that
+write one value to one address race here, and so do kernels that hand data over by atomic flags and
+fences; a block's barrier wants all its threads, even those that have returned; a negative index,
+which Numba wraps round, is out of range.
+
+Arithmetic is NumPy's: `0.5 * x` of a float32 x stays float32 here, where Numba makes it float64;
+`dgbook.gpu.compile` finds those.
 """
 
 from __future__ import annotations
 
+import contextvars
 import dis
 import math
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise, product
 from typing import Any
 
 import greenlet
@@ -26,6 +40,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 STATIC_SHARED_LIMIT = 48 * 1024  # bytes of shared.array(...) a block, on every device
 SHARED_LIMIT = 227 * 1024  # bytes with dynamic shared memory, compute capability 9.0
 FULL_MASK = 0xFFFFFFFF
+SPIN_LIMIT = 100_000  # atomic operations in a row that change nothing
 
 
 class SimulatorError(RuntimeError):
@@ -44,9 +59,19 @@ class UndefinedReadError(SimulatorError):
     """A thread read shared memory that no thread had written."""
 
 
+class OutOfRangeError(SimulatorError, IndexError):
+    """An index lies outside its array."""
+
+
 # ------------------------------------------------------------------------------------------
-# Threads, blocks and the clock that orders them
+# Threads, warps, blocks, and the clock that orders them
 # ------------------------------------------------------------------------------------------
+
+# What a thread waits for; at a warp operation it is ("warp", mask, name of the operation).
+_BLOCK = ("barrier",)
+_VOTE = ("vote",)
+_GRID = ("grid barrier",)
+_END = ("end",)
 
 
 class _Dim3:
@@ -60,21 +85,89 @@ class _Dim3:
 
 
 class _Thread:
-    """One CUDA thread: a greenlet and what it waits for."""
+    """One CUDA thread: a greenlet, what it waits for, and its stamp.
 
-    __slots__ = ("block", "greenlet", "index", "lane", "linear", "waits_at", "waits_for")
+    The stamp (thread, time) goes on all that the thread touches. Its time is the clock when the
+    thread last passed a barrier: a barrier lies between then and now if it was passed later.
+    """
 
-    def __init__(self, block: _Block, linear: int, index: tuple[int, int, int]) -> None:
-        self.block = block
+    __slots__ = (
+        "block",
+        "greenlet",
+        "index",
+        "lane",
+        "linear",
+        "offers",
+        "received",
+        "spins",
+        "stamp",
+        "successor",
+        "waits_at",
+        "waits_for",
+        "warp",
+    )
+
+    def __init__(self, warp: _Warp, linear: int, index: tuple[int, int, int]) -> None:
+        self.warp = warp
+        self.block = warp.block
         self.linear = linear
         self.lane = linear % WARP
         self.index = _Dim3(index)
-        self.waits_for: Any = None
-        self.waits_at: tuple | None = None
-        self.greenlet = greenlet.greenlet(block.grid.run_thread)
+        self.waits_for: tuple | None = None
+        self.waits_at: tuple = ()
+        self.offers: Any = None  # what it brings to a vote or an exchange
+        self.received: Any = None  # what it takes from there
+        self.spins = 0
+        self.stamp = (self, self.block.grid.clock)
+        self.successor: _Thread | None = None
+        self.greenlet = greenlet.greenlet(self.run)
+        # NumPy keeps in the context whether it warns; a greenlet begins with an empty one.
+        self.greenlet.gr_context = self.block.grid.context
+
+    def run(self) -> None:
+        grid = self.block.grid
+        try:
+            result = grid.function(*grid.args)
+        except SimulatorError:
+            raise
+        except Exception as error:
+            error.add_note(f"in kernel {grid.name}, {self}")
+            raise
+        if result is not None:
+            raise SimulatorError(
+                f"kernel {grid.name}, {self} returns {result!r}; a kernel must return nothing"
+            )
+        self.waits_for, self.waits_at = _END, ()
 
     def __repr__(self) -> str:
         return f"block {self.block.index} thread {self.index}"
+
+
+class _Warp:
+    """Up to 32 threads of a block and when they last met in a syncwarp."""
+
+    __slots__ = ("barrier_time", "block", "met", "threads")
+
+    def __init__(self, block: _Block) -> None:
+        self.block = block
+        self.threads: list[_Thread] = []
+        self.barrier_time = 0  # when all its lanes last met
+        self.met: np.ndarray | None = None  # [i, j]: until when lane i knows what lane j did
+
+    def meet(self, lanes: list[int], clock: int) -> None:
+        if len(lanes) == len(self.threads):
+            self.barrier_time = clock
+            return
+        if self.met is None:
+            self.met = np.zeros((WARP, WARP), np.int64)
+        # What one of them has learned of other lanes, all of them know now.
+        self.met[lanes] = self.met[lanes].max(axis=0)
+        self.met[np.ix_(lanes, lanes)] = clock
+
+    def ordered(self, lane: int, other: int, time: int) -> bool:
+        return self.barrier_time > time or (
+            self.met is not None and bool(self.met[lane, other] > time)
+        )
 
 
 class _Block:
@@ -85,20 +178,30 @@ class _Block:
         self.index = _Dim3(index)
         self.shared: dict[tuple, Array] = {}
         self.static_bytes = 0
-        self.dynamic: Array | None = None
+        self.dynamic: np.ndarray | None = None
+        self.dynamic_memory = _Memory()
         self.barrier_time = 0
-        self.published: dict[int, Any] = {}  # what lanes show one another in a warp operation
         bx, by, _ = grid.block_dim
+        self.warps = [_Warp(self) for _ in range(math.ceil(grid.n_threads / WARP))]
         self.threads = [
-            _Thread(self, i, (i % bx, i // bx % by, i // (bx * by))) for i in range(grid.n_threads)
+            _Thread(self.warps[i // WARP], i, (i % bx, i // bx % by, i // (bx * by)))
+            for i in range(grid.n_threads)
         ]
-        # warp_time[w][i, j]: when lanes i and j of warp w last met in a warp operation
-        self.warp_time: dict[int, np.ndarray] = {}
+        for thread in self.threads:
+            thread.warp.threads.append(thread)
 
-    def warp_times(self, warp: int) -> np.ndarray:
-        if warp not in self.warp_time:
-            self.warp_time[warp] = np.full((WARP, WARP), -1)
-        return self.warp_time[warp]
+    def link(self) -> None:
+        """Let threads that have begun give way to one another."""
+        # Begun by one another, each would inherit the depth of the other's stack.
+        for thread, successor in pairwise(self.threads):
+            thread.successor = successor
+
+    def release(self, clock: int) -> None:
+        """Let all threads pass a barrier."""
+        self.barrier_time = clock
+        for thread in self.threads:
+            thread.waits_for = None
+            thread.stamp = (thread, clock)
 
 
 class _Grid:
@@ -106,48 +209,31 @@ class _Grid:
 
     def __init__(
         self,
-        function: Callable,
+        function: Callable[..., None],
+        args: tuple,
         grid_dim: tuple[int, int, int],
         block_dim: tuple[int, int, int],
-        args: tuple,
         dynamic_bytes: int,
     ) -> None:
+        self.name = function.__name__
+        self.function = function
+        self.code = function.__code__
+        self.args = args
         self.grid_dim = grid_dim
         self.block_dim = block_dim
+        self.dims = _Dim3(grid_dim), _Dim3(block_dim)
         self.n_threads = math.prod(block_dim)
         self.dynamic_bytes = dynamic_bytes
+        self.local_arrays: dict[tuple, LocalArray] = {}  # one of each place, to copy
         self.clock = 1
-        self.grid_barrier_time = 0
-        self.name = function.__name__
-        self.args = args
-        self.function = function
-        self.scheduler: Any = None
-
-    def run_thread(self) -> None:
-        if self.function(*self.args) is not None:
-            raise SimulatorError(f"kernel {self.name} returns a value; a kernel must return None")
-
-    def ordered(self, thread: _Thread, other: _Thread, time: int) -> bool:
-        """Whether a barrier lies between what `other` did at `time` and now, for `thread`."""
-        if thread is other or self.grid_barrier_time > time:
-            return True
-        if thread.block is not other.block:
-            return False
-        block = thread.block
-        if block.barrier_time > time:
-            return True
-        warp = thread.linear // WARP
-        return (
-            warp == other.linear // WARP
-            and warp in block.warp_time
-            and block.warp_time[warp][thread.lane, other.lane] > time
-        )
+        self.barrier_time = 0
+        self.scheduler = greenlet.getcurrent()
+        self.context = contextvars.copy_context()
 
     # -- the scheduler ---------------------------------------------------------------------
 
     def run(self, blocks: list[_Block]) -> None:
         """Run blocks to their end; together, as a cooperative launch does."""
-        self.scheduler = greenlet.getcurrent()
         while True:
             for block in blocks:
                 self._run_block(block)
@@ -156,122 +242,169 @@ class _Grid:
                 return
             if len(alive) < len(blocks):
                 raise BarrierError(
-                    f"kernel {self.name}: {len(blocks) - len(alive)} of {len(blocks)} blocks ended "
-                    f"while the others wait at a grid barrier ({_where(alive[0].threads[0])})"
+                    f"kernel {self.name}: {len(blocks) - len(alive)} of {len(blocks)} blocks have "
+                    f"returned while {_waiting(alive[0].threads[0])}"
                 )
             self.clock += 1
-            self.grid_barrier_time = self.clock
+            self.barrier_time = self.clock
             for block in blocks:
-                for thread in block.threads:
-                    thread.waits_for = None
+                block.release(self.clock)
 
     def _run_block(self, block: _Block) -> None:
-        """Run one block until its threads have ended or all wait at the grid barrier."""
+        """Run one block until its threads have returned or all wait at the grid barrier."""
         global _current
         while block.threads:
-            arrived = 0
-            first = None
-            together = True  # whether all that wait, wait at one barrier
             for thread in block.threads:
+                # A thread that comes to wait gives way to the next, so this loop turns seldom.
                 if thread.waits_for is None:
                     _current = thread
                     thread.greenlet.switch()
-                if thread.waits_for is None:
-                    continue  # it has returned
-                arrived += 1
-                if first is None:
-                    first = thread
-                elif thread.waits_at != first.waits_at or thread.waits_for != first.waits_for:
-                    together = False
-            if arrived < len(block.threads):
-                block.threads = [t for t in block.threads if not t.greenlet.dead]
-                if not block.threads:
-                    break
-            if not together or first.waits_for[0] == "warp":
-                if any(t.waits_for[0] == "warp" for t in block.threads):
-                    self._release_warps(block)
-                    continue
-            if arrived < self.n_threads:
-                raise BarrierError(
-                    f"kernel {self.name}, {first} waits at a {_barrier(first)} that "
-                    f"{self.n_threads - arrived} of {self.n_threads} threads of the "
-                    "block never reach: they have returned"
-                )
-            if not together:
-                other = next(t for t in block.threads if t.waits_at != first.waits_at)
-                raise BarrierError(
-                    f"kernel {self.name}: divergent barrier. {first} waits at a {_barrier(first)}, "
-                    f"{other} at a {_barrier(other)}"
-                )
-            if first.waits_for[0] == "grid":
-                break
-            self.clock += 1
-            block.barrier_time = self.clock
+            if block.threads[0].successor is None:
+                block.link()
+            reason, place = block.threads[0].waits_for, block.threads[0].waits_at
             for thread in block.threads:
-                thread.waits_for = None
+                if thread.waits_at != place or thread.waits_for != reason:
+                    apart = True
+                    break
+            else:
+                apart = False
+            if apart:
+                self._part(block)
+            elif reason is _END:
+                block.threads = []
+            elif reason[0] == "warp":
+                self._release_warps(block)
+            elif len(block.threads) < self.n_threads:
+                self._part(block)
+            elif reason is _GRID:
+                return
+            else:
+                if reason is _VOTE:
+                    votes = [thread.offers for thread in block.threads]
+                    for thread in block.threads:
+                        thread.received = votes
+                self.clock += 1
+                block.release(self.clock)
+
+    def _part(self, block: _Block) -> None:
+        """Go on with threads that are not all at one place, if they may part at all."""
+        block.threads = [t for t in block.threads if t.waits_for is not _END]
+        if any(t.waits_for[0] == "warp" for t in block.threads):
+            self._release_warps(block)
+            return
+        first = block.threads[0]
+        if len(block.threads) < self.n_threads:
+            raise BarrierError(
+                f"kernel {self.name}: {_waiting(first)}, which "
+                f"{self.n_threads - len(block.threads)} of {self.n_threads} threads of the block "
+                "never reach: they have returned"
+            )
+        other = next(t for t in block.threads if t.waits_at != first.waits_at)
+        raise BarrierError(
+            f"kernel {self.name}: divergent barrier: {_waiting(first)}, but {_waiting(other)}"
+        )
 
     def _release_warps(self, block: _Block) -> None:
-        by_warp: dict[int, dict[int, _Thread]] = {}
-        for thread in block.threads:
-            by_warp.setdefault(thread.linear // WARP, {})[thread.lane] = thread
+        """Let go the lanes that meet in a warp operation: all of its mask that still run."""
+        stuck = None
         progressed = False
-        for warp, lanes in by_warp.items():
-            for thread in list(lanes.values()):
-                if thread.waits_for is None or thread.waits_for[0] != "warp":
+        for warp in block.warps:
+            for thread in warp.threads:
+                reason = thread.waits_for
+                if reason is None or reason[0] != "warp":
                     continue
-                mask = thread.waits_for[1]
-                named = [lane for lane in range(WARP) if mask >> lane & 1]
-                if thread.lane not in named:
+                _, mask, operation = reason
+                if not mask >> thread.lane & 1:
                     raise BarrierError(
-                        f"kernel {self.name}, {thread}: {_barrier(thread)} with a mask {mask:#010x} "
-                        "that does not name the lane itself"
+                        f"kernel {self.name}: {_waiting(thread)}, whose mask {mask:#010x} does not "
+                        "name its own lane"
                     )
-                # A block's last warp may be short: the mask may name lanes that never existed.
-                existing = min(WARP, self.n_threads - warp * WARP)
-                group = [lanes.get(lane) for lane in named if lane < existing]
-                if all(t is not None and t.waits_for == thread.waits_for for t in group):
+                group = [t for t in warp.threads if mask >> t.lane & 1 and t.waits_for is not _END]
+                missing = next((t for t in group if t.waits_for != reason), None)
+                if missing is not None:
+                    stuck = stuck or (thread, mask, missing)
+                    continue
+                offers = {t.lane: t.offers for t in group}
+                for t in group:
+                    t.received = offers
+                    t.waits_for = None
+                # Shuffles and votes bring lanes together but are no memory barriers.
+                if operation == "syncwarp":
                     self.clock += 1
-                    member = [t.lane for t in group]
-                    block.warp_times(warp)[np.ix_(member, member)] = self.clock
+                    warp.meet(list(offers), self.clock)
                     for t in group:
-                        t.waits_for = None
-                    progressed = True
-        if not progressed and not any(t.waits_for is None for t in block.threads):
-            waiting = next(t for t in block.threads if t.waits_for[0] == "warp")
+                        t.stamp = (t, self.clock)
+                progressed = True
+        if not progressed:
+            thread, mask, missing = stuck
             raise BarrierError(
-                f"kernel {self.name}, {waiting}: {_barrier(waiting)} names lanes in its mask "
-                f"{waiting.waits_for[1]:#010x} that wait elsewhere or have returned"
+                f"kernel {self.name}: {_waiting(thread)}, whose mask {mask:#010x} names lane "
+                f"{missing.lane}, but {_waiting(missing)}"
             )
-
-
-def _where(thread: _Thread) -> str:
-    code, offset = thread.waits_at or (None, None)
-    if code is None:
-        return "unknown line"
-    lines = {start: line for start, line in dis.findlinestarts(code)}
-    line = max((s for s in lines if s <= offset), default=None)
-    return f"{code.co_name}, line {lines.get(line)}"
-
-
-def _barrier(thread: _Thread) -> str:
-    kind = {"block": "barrier", "warp": "warp operation", "grid": "grid barrier"}
-    return f"{kind[thread.waits_for[0]]} ({_where(thread)})"
 
 
 _current: _Thread = None  # type: ignore[assignment]  # the thread that runs now
 
 
-_BLOCK = ("block",)
-_GRID = ("grid",)
-
-
-def _wait(reason: tuple, depth: int = 2) -> None:
-    """Give way to the scheduler until `reason` is fulfilled."""
+def _wait(reason: tuple, depth: int = 2) -> Any:
+    """Give way to the other threads until `reason` is fulfilled; returns what they brought."""
+    global _current
     thread = _current
+    grid = thread.block.grid
     frame = sys._getframe(depth)
+    code = frame.f_code
     thread.waits_for = reason
-    thread.waits_at = (frame.f_code, frame.f_lasti)
-    thread.block.grid.scheduler.switch()
+    if code is grid.code:
+        thread.waits_at = (code, frame.f_lasti)
+    else:  # in a device function: where it was called from counts as well
+        thread.waits_at = tuple(_calls(frame, grid.code))
+    successor = thread.successor
+    while successor is not None and successor.waits_for is not None:
+        successor = successor.successor
+    if successor is None:
+        grid.scheduler.switch()
+    else:
+        _current = successor
+        successor.greenlet.switch()
+    return thread.received
+
+
+def _calls(frame: types.FrameType, kernel: types.CodeType) -> Iterator[Any]:
+    while frame.f_code is not kernel:
+        yield from (frame.f_code, frame.f_lasti)
+        frame = frame.f_back
+    yield from (frame.f_code, frame.f_lasti)
+
+
+def _ordered(me: _Thread, stamp: tuple[_Thread, int]) -> bool:
+    """Whether a barrier lies between what bears the stamp and now, for this thread."""
+    other, time = stamp
+    block = me.block
+    if other is me or block.grid.barrier_time > time:
+        return True
+    if other.block is not block:
+        return False
+    return block.barrier_time > time or (
+        other.warp is me.warp and me.warp.ordered(me.lane, other.lane, time)
+    )
+
+
+def _waiting(thread: _Thread) -> str:
+    """Who waits where, in words."""
+    code, offset = thread.waits_at[:2]
+    line = list(code.co_positions())[offset // 2][0]
+    kind = thread.waits_for[0]
+    what = thread.waits_for[2] if kind == "warp" else kind
+    return f"{thread} waits at a {what} ({code.co_name}, line {line})"
+
+
+def _here() -> str:
+    """Which kernel, which thread and what line of it or of a device function runs now."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename == _here.__code__.co_filename:
+        frame = frame.f_back
+    place = f"({frame.f_code.co_name}, line {frame.f_lineno})"
+    return f"kernel {_current.block.grid.name}, {_current} {place}"
 
 
 # ------------------------------------------------------------------------------------------
@@ -279,180 +412,405 @@ def _wait(reason: tuple, depth: int = 2) -> None:
 # ------------------------------------------------------------------------------------------
 
 
-class Array:
-    """A C-contiguous array as a simulated kernel sees it: bounds, definedness and races are checked.
+class _Strided:
+    """What all arrays of a simulated kernel share: shape, and indices that are checked."""
 
-    `written` and `read` remember, by byte address, who last wrote (thread, time, atomic?) and which
-    two different threads last read; times are the launch's barrier clock. Arrays that share memory
-    (one argument given twice, dynamic shared memory seen as two types) share these two tables.
-    """
+    __slots__ = ("name", "ndim", "offset", "shape", "steps")
 
-    __slots__ = (
-        "base",
-        "data",
-        "grid",
-        "must_be_written",
-        "name",
-        "ndim",
-        "offset",
-        "read",
-        "shape",
-        "strides",
-        "unit",
-        "written",
-    )
-
-    def __init__(
-        self,
-        data: np.ndarray,
-        name: str,
-        grid: _Grid,
-        tables: tuple[dict, dict],
-        must_be_written: bool = False,
-    ) -> None:
-        self.data = data.reshape(-1)
-        self.shape = data.shape
-        self.ndim = data.ndim
-        self.strides = tuple(math.prod(data.shape[i + 1 :]) for i in range(data.ndim))
-        self.offset = 0
+    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
         self.name = name
-        self.grid = grid
-        self.must_be_written = must_be_written
-        self.written, self.read = tables
-        self.base = data.__array_interface__["data"][0]
-        self.unit = data.itemsize
+        self.shape = shape
+        self.ndim = len(shape)
+        self.steps = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        self.offset = 0
 
     @property
     def size(self) -> int:
         return math.prod(self.shape)
 
-    @property
-    def dtype(self) -> np.dtype:
-        return self.data.dtype
-
     def __len__(self) -> int:
         return self.shape[0]
 
-    def _view(self, index: tuple) -> Array:
-        """The part that a slice, or fewer indices than dimensions, selects."""
-        view = object.__new__(Array)
-        for slot in ("data", "name", "grid", "must_be_written", "written", "read", "base", "unit"):
-            setattr(view, slot, getattr(self, slot))
-        offset, shape, strides = self.offset, [], []
-        index = index + (slice(None),) * (self.ndim - len(index))
-        for axis, i in enumerate(index):
-            if isinstance(i, slice):
-                start, stop, step = i.indices(self.shape[axis])
-                offset += start * self.strides[axis]
-                shape.append(len(range(start, stop, step)))
-                strides.append(step * self.strides[axis])
-            else:
-                self._check(i, axis, index)
-                offset += i * self.strides[axis]
-        view.offset, view.shape, view.strides = offset, tuple(shape), tuple(strides)
-        view.ndim = len(shape)
-        return view
-
-    def _check(self, i: int, axis: int, index: Any) -> None:
-        if not 0 <= i < self.shape[axis]:
-            raise IndexError(
-                f"kernel {self.grid.name}, {_current}: index {index} of {self.name} is out of range, "
-                f"its shape is {self.shape} (a GPU would read or write somewhere else)"
-            )
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
 
     def _element(self, index: Any) -> int:
-        """Position in `data` of one element, or -1 where `index` selects more than one."""
-        if self.ndim == 1 and not isinstance(index, (tuple, slice)):
-            i = operator.index(index)
-            if not 0 <= i < self.shape[0]:
-                self._check(i, 0, i)
-            return self.offset + i * self.strides[0]
-        if not isinstance(index, tuple):
-            index = (index,)
+        """Position of one element, or -1 where `index` selects more than one."""
+        # One to three integers within their range are what kernels use: without a loop, for speed.
+        shape = self.shape
+        steps = self.steps
+        element: Any = None
+        try:
+            if self.ndim == 1:
+                if 0 <= index < shape[0]:
+                    element = self.offset + index * steps[0]
+            elif self.ndim == 2:
+                i, j = index
+                if 0 <= i < shape[0] and 0 <= j < shape[1]:
+                    element = self.offset + i * steps[0] + j * steps[1]
+            elif self.ndim == 3:
+                i, j, k = index
+                if 0 <= i < shape[0] and 0 <= j < shape[1] and 0 <= k < shape[2]:
+                    element = self.offset + i * steps[0] + j * steps[1] + k * steps[2]
+        except (TypeError, ValueError):
+            pass  # a slice among them, fewer than there are dimensions, or nothing that is an index
+        return element if type(element) is int else self._any_element(index)
+
+    def _any_element(self, index: Any) -> int:
+        index = index if isinstance(index, tuple) else (index,)
         if len(index) > self.ndim:
-            raise IndexError(
-                f"kernel {self.grid.name}: {self.name} has {self.ndim} dimensions, not {len(index)}"
+            raise OutOfRangeError(
+                f"{_here()}: {self.name}{_brackets(index)}, but it has {self.ndim} dimensions"
             )
-        if len(index) < self.ndim:
-            return -1
         element = self.offset
         for axis, i in enumerate(index):
             if isinstance(i, slice):
                 return -1
-            if not 0 <= i < self.shape[axis]:
-                self._check(i, axis, index)
-            element += operator.index(i) * self.strides[axis]
-        return element
+            element += self._checked(i, axis, index) * self.steps[axis]
+        return element if len(index) == self.ndim else -1
 
-    def _race(self, other: tuple, mine: str, theirs: str, index: Any) -> None:
-        raise RaceError(
-            f"kernel {self.grid.name}: race on {self.name}[{index}]. {_current} {mine} what "
-            f"{other[0]} {theirs}, with no barrier between"
+    def _checked(self, i: Any, axis: int, index: tuple) -> int:
+        try:
+            i = operator.index(i)
+        except TypeError:
+            raise SimulatorError(
+                f"{_here()}: {self.name}{_brackets(index)}: {i!r} is not an integer"
+            ) from None
+        if not 0 <= i < self.shape[axis]:
+            raise OutOfRangeError(
+                f"{_here()}: {self.name}{_brackets(index)} is out of range, its shape is "
+                f"{self.shape}"
+            )
+        return i
+
+    def _view(self, index: Any) -> Any:
+        """The part that a slice, or fewer indices than dimensions, selects."""
+        index = index if isinstance(index, tuple) else (index,)
+        view = object.__new__(type(self))
+        for cls in type(self).__mro__[:-1]:
+            for slot in cls.__slots__:
+                setattr(view, slot, getattr(self, slot))
+        offset, shape, steps = self.offset, [], []
+        for axis, i in enumerate(index + (slice(None),) * (self.ndim - len(index))):
+            if isinstance(i, slice):
+                start, stop, step = i.indices(self.shape[axis])
+                offset += start * self.steps[axis]
+                shape.append(len(range(start, stop, step)))
+                steps.append(step * self.steps[axis])
+            else:
+                offset += self._checked(i, axis, index) * self.steps[axis]
+        view.offset, view.shape, view.steps = offset, tuple(shape), tuple(steps)
+        view.ndim = len(shape)
+        return view
+
+    def _not_one(self, index: Any) -> SimulatorError:
+        return SimulatorError(
+            f"{_here()}: {self.name}{_brackets(index)} is more than one element; write element by "
+            "element"
         )
+
+
+class ConstantArray(_Strided):
+    """An array that a kernel closes over, or cuda.const.array_like: it can only be read."""
+
+    __slots__ = ("dtype", "values")
+
+    def __init__(self, data: np.ndarray, name: str) -> None:
+        super().__init__(name, data.shape)
+        self.dtype = data.dtype
+        self.values = _scalars(data)
+
+    def __getitem__(self, index: Any) -> Any:
+        element = self._element(index)
+        return self.values[element] if element >= 0 else self._view(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise SimulatorError(
+            f"{_here()} writes {self.name}{_brackets(index)}, which is constant on a device"
+        )
+
+
+class LocalArray(_Strided):
+    """Registers or local memory of one thread: undefined, so NaN, or the largest integer."""
+
+    __slots__ = ("convert", "dtype", "scalar", "values")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, name: str) -> None:
+        super().__init__(name, shape)
+        self.dtype = dtype
+        self.values = _scalars(np.full(math.prod(shape), _poison(dtype)))
+        # Integers are Python's, which like Numba's 64-bit ones do not wrap at 32 bits.
+        self.scalar = dtype.type if dtype.kind in "fc" else None
+        self.convert = self.scalar or (lambda value: dtype.type(value).item())
+
+    def new(self) -> LocalArray:
+        """Another one, undefined as well."""
+        array = object.__new__(LocalArray)
+        for slot in (*_Strided.__slots__, "convert", "dtype", "scalar"):
+            setattr(array, slot, getattr(self, slot))
+        array.values = self.values.copy()
+        return array
+
+    def __getitem__(self, index: Any) -> Any:
+        element = self._element(index)
+        return self.values[element] if element >= 0 else self._view(index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        element = self._element(index)
+        if element < 0:
+            raise self._not_one(index)
+        self.values[element] = value if type(value) is self.scalar else self.convert(value)
+
+
+class _Memory:
+    """Who touched what, by address, since a launch began; arrays that overlap share one.
+
+    written : the stamp of the last plain write; read, atomics : a stamp or `_Accesses`.
+    """
+
+    __slots__ = ("atomics", "granule", "read", "written")
+
+    def __init__(self) -> None:
+        self.written: dict[int, tuple] = {}
+        self.read: dict[int, Any] = {}
+        self.atomics: dict[int, Any] = {}
+        self.granule = 0  # bytes that one address stands for, where several types share them
+
+    def split(self, granule: int) -> None:
+        """Let an address stand for fewer bytes from now on."""
+        if self.granule:
+            for table in (self.written, self.read, self.atomics):
+                for address, seen in list(table.items()):
+                    for part in range(address + granule, address + self.granule, granule):
+                        table[part] = seen.copy() if isinstance(seen, _Accesses) else seen
+        self.granule = granule
+
+
+class _Accesses:
+    """The stamps of two or more threads that touched one address, as far as they can still matter.
+
+    Kept are the last of each lane in the warp that came last, the last of another warp of that
+    block and the last of another block. Who came earlier is behind a barrier if these are: the
+    barriers of a block and of a grid hold for all their threads at once.
+    """
+
+    __slots__ = ("block_before", "lanes", "latest", "warp", "warp_before")
+
+    def __init__(self, stamp: tuple) -> None:
+        self.warp: _Warp = stamp[0].warp
+        self.latest: tuple = stamp
+        self.lanes: dict[int, tuple] = {stamp[0].lane: stamp}
+        self.warp_before: tuple | None = None
+        self.block_before: tuple | None = None
+
+    def copy(self) -> _Accesses:
+        other = _Accesses(self.latest)
+        other.lanes = dict(self.lanes)
+        other.warp_before, other.block_before = self.warp_before, self.block_before
+        return other
+
+    def add(self, stamp: tuple) -> None:
+        warp = stamp[0].warp
+        if warp is not self.warp:
+            if warp.block is self.warp.block:
+                self.warp_before = self.latest
+            else:
+                self.block_before, self.warp_before = self.latest, None
+            self.warp = warp
+            self.lanes = {}
+        self.lanes[stamp[0].lane] = self.latest = stamp
+
+    def unordered(self, me: _Thread) -> tuple | None:
+        """The stamp of one that no barrier parts from now, if there is one."""
+        block, time = self.latest[0].block, self.latest[1]
+        seen = () if block is me.block and block.barrier_time > time else self.lanes.values()
+        for stamp in (*seen, self.warp_before, self.block_before):
+            if stamp is not None and not _ordered(me, stamp):
+                return stamp
+        return None
+
+
+def _note(table: dict[int, Any], address: int, stamp: tuple) -> None:
+    """Add a thread to those that touched an address."""
+    seen = table.get(address)
+    if seen is None or (type(seen) is tuple and seen[0] is stamp[0]):
+        table[address] = stamp
+    else:
+        if type(seen) is tuple:
+            seen = table[address] = _Accesses(seen)
+        seen.add(stamp)
+
+
+class Array(_Strided):
+    """Global or shared memory: bounds, definedness and races are checked."""
+
+    __slots__ = ("atomics", "data", "dtype", "integer", "must_be_written", "read", "written")
+
+    def __init__(
+        self, data: np.ndarray, name: str, memory: _Memory, must_be_written: bool = False
+    ) -> None:
+        super().__init__(name, data.shape)
+        self.data = data.reshape(-1)
+        self.dtype = data.dtype
+        self.integer = data.dtype.kind not in "fc"
+        self.must_be_written = must_be_written
+        self.written, self.read, self.atomics = memory.written, memory.read, memory.atomics
 
     def __getitem__(self, index: Any) -> Any:
         element = self._element(index)
         if element < 0:
-            return self._view(index if isinstance(index, tuple) else (index,))
-        key = self.base + element * self.unit
-        me = _current
-        grid = self.grid
-        last = self.written.get(key)
-        if last is None:
-            if self.must_be_written:
-                raise UndefinedReadError(
-                    f"kernel {grid.name}, {me} reads {self.name}[{index}], which no thread has written"
-                )
-        elif last[0] is not me and not grid.ordered(me, last[0], last[1]):
-            self._race(last, "reads", "wrote", index)
-        readers = self.read.get(key)
-        if readers is None or readers[0] is me:
-            self.read[key] = (me, grid.clock, *(readers[2:] if readers else (None, 0)))
-        else:
-            self.read[key] = (me, grid.clock, readers[0], readers[1])
-        data = self.data
+            return self._view(index)
+        self._read(element, index)
         # Integers become Python's, which like Numba's 64-bit ones do not wrap at 32 bits.
-        return data[element] if data.dtype.kind in "fcV" else data.item(element)
-
-    def _claim(self, index: Any, atomic: bool) -> int:
-        """Check that this thread may write an element now, remember that it did, return where."""
-        element = self._element(index)
-        if element < 0:
-            raise SimulatorError(
-                f"kernel {self.grid.name}: assignment to the slice {self.name}[{index}]; write element by element"
-            )
-        key = self.base + element * self.unit
-        me = _current
-        grid = self.grid
-        last = self.written.get(key)
-        if (
-            last is not None
-            and last[0] is not me
-            and not (atomic and last[2])
-            and not grid.ordered(me, last[0], last[1])
-        ):
-            self._race(last, "writes", "wrote", index)
-        readers = self.read.get(key)
-        if readers is not None:
-            for reader, time in (readers[:2], readers[2:]):
-                if reader is not None and reader is not me and not grid.ordered(me, reader, time):
-                    self._race((reader, time), "writes", "read", index)
-        self.written[key] = (me, grid.clock, atomic)
-        return element
+        return self.data.item(element) if self.integer else self.data[element]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.data[self._claim(index, atomic=False)] = value
+        element = self._element(index)
+        if element < 0:
+            raise self._not_one(index)
+        self._write(element, index)
+        self.data[element] = value
 
-    def update(self, index: Any, function: Callable[[Any], Any]) -> Any:
-        """An atomic read-modify-write; returns the old value."""
-        element = self._claim(index, atomic=True)
-        old = self.data[element]
-        self.data[element] = function(old)
+    def update(self, index: Any, function: Callable[[Any], Any], reads: bool = True) -> Any:
+        """An atomic operation; returns the old value."""
+        element = self._element(index)
+        if element < 0:
+            raise self._not_one(index)
+        self._change(element, index, reads)
+        old = self.data.item(element) if self.integer else self.data[element]
+        self.data[element] = new = function(old)
+        _current.spins = 0 if new != old else _current.spins + 1
+        if _current.spins > SPIN_LIMIT:
+            raise SimulatorError(
+                f"{_here()}: {SPIN_LIMIT} atomic operations on {self.name}{_brackets(index)} "
+                "changed nothing: the thread spins for another one, and only barriers let that run"
+            )
         return old
+
+    def _read(self, address: int, index: Any) -> None:
+        me = _current
+        last = self.written.get(address)
+        if last is None:
+            if self.must_be_written and address not in self.atomics:
+                raise UndefinedReadError(
+                    f"{_here()} reads {self.name}{_brackets(index)}, which no thread has written "
+                    "yet: the write is missing, or a barrier after it"
+                )
+        elif last[0] is not me and not _ordered(me, last):
+            raise self._race("reads", last, "wrote", index)
+        if self.atomics:
+            self._meet(self.atomics, address, "reads", "changed atomically", index)
+        stamp = me.stamp
+        seen = self.read.get(address)
+        if seen is not stamp:
+            if seen is None:
+                self.read[address] = stamp
+            elif type(seen) is _Accesses and seen.warp is me.warp:
+                seen.lanes[me.lane] = seen.latest = stamp
+            else:
+                _note(self.read, address, stamp)
+
+    def _write(self, address: int, index: Any) -> None:
+        me = _current
+        last = self.written.get(address)
+        if last is not None and last[0] is not me and not _ordered(me, last):
+            raise self._race("writes", last, "wrote", index)
+        if self.atomics:
+            self._meet(self.atomics, address, "writes", "changed atomically", index)
+        if address in self.read:
+            self._meet(self.read, address, "writes", "read", index)
+        self.written[address] = me.stamp
+
+    def _change(self, address: int, index: Any, reads: bool) -> None:
+        me = _current
+        last = self.written.get(address)
+        if last is None:
+            if reads and self.must_be_written and address not in self.atomics:
+                raise UndefinedReadError(
+                    f"{_here()} changes {self.name}{_brackets(index)} atomically, which no thread "
+                    "has written yet"
+                )
+        elif not _ordered(me, last):
+            raise self._race("changes atomically", last, "wrote", index)
+        self._meet(self.read, address, "changes atomically", "read", index)
+        _note(self.atomics, address, me.stamp)
+
+    def _meet(self, table: dict, address: int, mine: str, theirs: str, index: Any) -> None:
+        """Refuse to meet those in a table whom no barrier parts from this thread."""
+        seen = table.get(address)
+        if seen is None:
+            return
+        if type(seen) is tuple:
+            stamp = None if _ordered(_current, seen) else seen
+        else:
+            stamp = seen.unordered(_current)
+        if stamp is not None:
+            raise self._race(mine, stamp, theirs, index)
+
+    def _race(self, mine: str, stamp: tuple, theirs: str, index: Any) -> RaceError:
+        return RaceError(
+            f"{_here()}: race on {self.name}{_brackets(index)}: it {mine} what {stamp[0]} "
+            f"{theirs}, with no barrier between"
+        )
+
+
+class _AliasedArray(Array):
+    """An array whose bytes another one holds as well, perhaps as another type."""
+
+    __slots__ = ("first_byte", "memory")
+
+    def __init__(
+        self,
+        data: np.ndarray,
+        name: str,
+        memory: _Memory,
+        first_byte: int,
+        must_be_written: bool = False,
+    ) -> None:
+        super().__init__(data, name, memory, must_be_written)
+        self.memory = memory
+        self.first_byte = first_byte
+
+    def _addresses(self, element: int) -> range:
+        start = self.first_byte + element * self.dtype.itemsize
+        return range(start, start + self.dtype.itemsize, self.memory.granule)
+
+    def _read(self, element: int, index: Any) -> None:
+        for address in self._addresses(element):
+            super()._read(address, index)
+
+    def _write(self, element: int, index: Any) -> None:
+        for address in self._addresses(element):
+            super()._write(address, index)
+
+    def _change(self, element: int, index: Any, reads: bool) -> None:
+        for address in self._addresses(element):
+            super()._change(address, index, reads)
+
+
+def _brackets(index: Any) -> str:
+    def text(i: Any) -> str:
+        if not isinstance(i, slice):
+            return str(i)
+        return ":".join("" if part is None else str(part) for part in (i.start, i.stop))
+
+    return f"[{', '.join(map(text, index if isinstance(index, tuple) else (index,)))}]"
+
+
+def _poison(dtype: np.dtype) -> np.ndarray:
+    """What stands in undefined memory: NaN, the largest integer, True."""
+    if dtype.kind in "fc":
+        return np.array(np.nan, dtype)
+    return np.array(True if dtype.kind == "b" else np.iinfo(dtype).max, dtype)
+
+
+def _scalars(data: np.ndarray) -> list:
+    """Its elements as a list: NumPy scalars of its own type, but Python integers."""
+    return list(data.reshape(-1)) if data.dtype.kind in "fc" else data.reshape(-1).tolist()
 
 
 # ------------------------------------------------------------------------------------------
-# The module that kernels know as `cuda`
+# The modules that kernels know as `cuda` and `math`
 # ------------------------------------------------------------------------------------------
 
 
@@ -464,82 +822,115 @@ def _dtype(dtype: Any) -> np.dtype:
 
 def _shape(shape: Any) -> tuple[int, ...]:
     shape = shape if isinstance(shape, tuple) else (shape,)
-    if not all(isinstance(n, (int, np.integer)) for n in shape):
-        raise SimulatorError(f"array shape {shape}: shapes must be constant integers")
+    if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape):
+        raise SimulatorError(f"{_here()}: array shape {shape}: shapes are constant integers")
     return tuple(int(n) for n in shape)
 
 
-class _Shared:
+class _Space:
+    """One of cuda's name spaces: what it lacks is refused by name."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _not_simulated(f"cuda.{type(self).__name__.strip('_').lower()}.{name}")
+
+
+def _not_simulated(what: str) -> Any:
+    if _current is None:  # nobody's kernel asks: a debugger, a notebook
+        raise AttributeError(what)
+    raise SimulatorError(f"{_here()}: {what} is not simulated")
+
+
+def _site(frame: types.FrameType) -> tuple[int, int, int]:
+    """What tells one place in a kernel from another, and from the same place of another closure."""
+    # Each simulated function has globals of its own.
+    return id(frame.f_globals), id(frame.f_code), frame.f_lasti
+
+
+class _Shared(_Space):
     def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> Array:
         block, frame = _current.block, sys._getframe(1)
-        dtype, shape = _dtype(dtype), _shape(shape)
-        if shape == (0,):
-            return self._dynamic(block, dtype)
-        call_site = (frame.f_code, frame.f_lasti)
-        if call_site not in block.shared:
-            block.static_bytes += math.prod(shape) * dtype.itemsize
-            if block.static_bytes > STATIC_SHARED_LIMIT:
-                raise SimulatorError(
-                    f"kernel {block.grid.name}: {block.static_bytes} bytes of static shared memory a block; "
-                    f"a device has {STATIC_SHARED_LIMIT}"
-                )
-            name = f"shared array ({frame.f_code.co_name}, line {frame.f_lineno})"
-            block.shared[call_site] = Array(
-                np.empty(shape, dtype), name, block.grid, ({}, {}), must_be_written=True
-            )
-        return block.shared[call_site]
+        site = _site(frame)
+        array = block.shared.get(site)
+        if array is None:
+            make = self._dynamic if shape in (0, (0,)) else self._static
+            array = block.shared[site] = make(block, _shape(shape), _dtype(dtype), frame)
+        return array
 
-    def _dynamic(self, block: _Block, dtype: np.dtype) -> Array:
-        count = block.grid.dynamic_bytes // dtype.itemsize
+    def _static(
+        self, block: _Block, shape: tuple[int, ...], dtype: np.dtype, frame: types.FrameType
+    ) -> Array:
+        block.static_bytes += math.prod(shape) * dtype.itemsize
+        together = block.static_bytes + block.grid.dynamic_bytes
+        if block.static_bytes > STATIC_SHARED_LIMIT:
+            raise SimulatorError(
+                f"{_here()}: {block.static_bytes} bytes of static shared memory a block; a device "
+                f"has {STATIC_SHARED_LIMIT}"
+            )
+        if together > SHARED_LIMIT:
+            raise SimulatorError(
+                f"{_here()}: {together} bytes of shared memory a block, {block.static_bytes} of "
+                f"them static; a device has at most {SHARED_LIMIT}"
+            )
+        name = f"shared array (line {frame.f_lineno})"
+        return Array(np.full(shape, _poison(dtype)), name, _Memory(), must_be_written=True)
+
+    def _dynamic(
+        self, block: _Block, shape: tuple[int, ...], dtype: np.dtype, frame: types.FrameType
+    ) -> Array:
         if block.dynamic is None:
-            storage = np.empty(block.grid.dynamic_bytes, np.uint8)
-            block.dynamic = Array(
-                storage, "dynamic shared memory", block.grid, ({}, {}), must_be_written=True
-            )
-        all_bytes = block.dynamic
-        typed = all_bytes.data[: count * dtype.itemsize].view(dtype)
-        tables = (all_bytes.written, all_bytes.read)
-        return Array(typed, all_bytes.name, block.grid, tables, must_be_written=True)
+            block.dynamic = np.full(block.grid.dynamic_bytes, 0xFF, np.uint8)
+        memory = block.dynamic_memory
+        if not memory.granule or dtype.itemsize < memory.granule:
+            memory.split(dtype.itemsize)
+        count = len(block.dynamic) // dtype.itemsize
+        typed = block.dynamic[: count * dtype.itemsize].view(dtype)
+        return _AliasedArray(typed, "dynamic shared memory", memory, 0, must_be_written=True)
 
 
-class _Local:
-    def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> np.ndarray:
-        """Registers or local memory: undefined, so NaN, or an integer that no index survives."""
-        dtype = _dtype(dtype)
-        poison = np.nan if dtype.kind in "fc" else np.iinfo(dtype).max
-        return np.full(_shape(shape), poison, dtype)
+class _Local(_Space):
+    def array(self, shape: Any, dtype: Any, alignment: int | None = None) -> LocalArray:
+        known, frame = _current.block.grid.local_arrays, sys._getframe(1)
+        site = _site(frame)
+        if site not in known:
+            name = f"local array (line {frame.f_lineno})"
+            known[site] = LocalArray(_shape(shape), _dtype(dtype), name)
+        return known[site].new()
 
 
-class _Const:
-    def array_like(self, array: np.ndarray) -> Array:
-        return Array(np.ascontiguousarray(array), "constant array", _current.block.grid, ({}, {}))
+class _Const(_Space):
+    def array_like(self, array: Any) -> ConstantArray:
+        # What a kernel closes over is constant already when the kernel sees it.
+        return array if isinstance(array, ConstantArray) else ConstantArray(array, "constant array")
 
 
-class _Atomic:
-    """Atomic operations on simulated arrays; each returns the old value."""
+class _Atomic(_Space):
+    """Atomic operations; each returns the old value."""
 
-    @staticmethod
-    def add(array: Array, index: Any, value: Any) -> Any:
-        return array.update(index, lambda old: old + array.dtype.type(value))
+    def add(self, array: Array, index: Any, value: Any) -> Any:
+        return array.update(index, lambda old: array.dtype.type(old) + array.dtype.type(value))
 
-    @staticmethod
-    def sub(array: Array, index: Any, value: Any) -> Any:
-        return array.update(index, lambda old: old - array.dtype.type(value))
+    def sub(self, array: Array, index: Any, value: Any) -> Any:
+        return array.update(index, lambda old: array.dtype.type(old) - array.dtype.type(value))
 
-    @staticmethod
-    def max(array: Array, index: Any, value: Any) -> Any:
+    def max(self, array: Array, index: Any, value: Any) -> Any:
         return array.update(index, lambda old: max(old, value))
 
-    @staticmethod
-    def min(array: Array, index: Any, value: Any) -> Any:
+    def min(self, array: Array, index: Any, value: Any) -> Any:
         return array.update(index, lambda old: min(old, value))
 
-    @staticmethod
-    def exch(array: Array, index: Any, value: Any) -> Any:
-        return array.update(index, lambda old: value)
+    def and_(self, array: Array, index: Any, value: Any) -> Any:
+        return array.update(index, lambda old: old & value)
 
-    @staticmethod
-    def cas(array: Array, index: Any, expected: Any, value: Any) -> Any:
+    def or_(self, array: Array, index: Any, value: Any) -> Any:
+        return array.update(index, lambda old: old | value)
+
+    def xor(self, array: Array, index: Any, value: Any) -> Any:
+        return array.update(index, lambda old: old ^ value)
+
+    def exch(self, array: Array, index: Any, value: Any) -> Any:
+        return array.update(index, lambda old: value, reads=False)
+
+    def cas(self, array: Array, index: Any, expected: Any, value: Any) -> Any:
         return array.update(index, lambda old: value if old == expected else old)
 
 
@@ -550,15 +941,14 @@ class _GridGroup:
         return 0
 
 
-class _CooperativeGroups:
-    @staticmethod
-    def this_grid() -> _GridGroup:
+class _Cg(_Space):
+    def this_grid(self) -> _GridGroup:
         return _GridGroup()
 
 
 def _axes(ndim: int, values: tuple[int, int, int]) -> int | tuple[int, ...]:
     if ndim not in (1, 2, 3):
-        raise SimulatorError(f"ndim = {ndim}: a grid has 1, 2 or 3 dimensions")
+        raise SimulatorError(f"{_here()}: ndim = {ndim}: a grid has 1, 2 or 3 dimensions")
     return values[0] if ndim == 1 else values[:ndim]
 
 
@@ -569,22 +959,24 @@ class SimulatedCuda:
     local = _Local()
     const = _Const()
     atomic = _Atomic()
-    cg = _CooperativeGroups()
+    cg = _Cg()
     warpsize = WARP
 
     threadIdx = property(lambda self: _current.index)
     blockIdx = property(lambda self: _current.block.index)
-    blockDim = property(lambda self: _Dim3(_current.block.grid.block_dim))
-    gridDim = property(lambda self: _Dim3(_current.block.grid.grid_dim))
+    gridDim = property(lambda self: _current.block.grid.dims[0])
+    blockDim = property(lambda self: _current.block.grid.dims[1])
     laneid = property(lambda self: _current.lane)
 
     def grid(self, ndim: int) -> int | tuple[int, ...]:
         t, b, n = _current.index, _current.block.index, _current.block.grid.block_dim
+        if ndim == 1:
+            return t.x + b.x * n[0]
         return _axes(ndim, (t.x + b.x * n[0], t.y + b.y * n[1], t.z + b.z * n[2]))
 
     def gridsize(self, ndim: int) -> int | tuple[int, ...]:
         grid = _current.block.grid
-        return _axes(ndim, tuple(g * b for g, b in zip(grid.grid_dim, grid.block_dim, strict=True)))
+        return _axes(ndim, tuple(map(operator.mul, grid.grid_dim, grid.block_dim)))
 
     # -- barriers --------------------------------------------------------------------------
 
@@ -592,12 +984,8 @@ class SimulatedCuda:
         _wait(_BLOCK)
 
     def _vote(self, predicate: Any) -> list[bool]:
-        block = _current.block
-        block.published[_current.linear] = bool(predicate)
-        _wait(_BLOCK, depth=3)
-        votes = [block.published[t] for t in range(block.grid.n_threads)]
-        _wait(_BLOCK, depth=3)
-        return votes
+        _current.offers = bool(predicate)
+        return _wait(_VOTE, depth=3)
 
     def syncthreads_count(self, predicate: Any) -> int:
         return sum(self._vote(predicate))
@@ -622,27 +1010,17 @@ class SimulatedCuda:
     # -- warp operations -------------------------------------------------------------------
 
     def _exchange(self, mask: int, value: Any, what: str) -> dict[int, Any]:
-        """Publish a value to the lanes of `mask`; returns theirs by lane."""
-        thread = _current
-        first = thread.linear - thread.lane
-        published = thread.block.published
-        published[thread.linear] = value
-        _wait(("warp", mask & FULL_MASK, what), depth=3)
-        theirs = {
-            lane: published[first + lane]
-            for lane in range(min(WARP, thread.block.grid.n_threads - first))
-            if mask >> lane & 1
-        }
-        _wait(("warp", mask & FULL_MASK, what), depth=3)
-        return theirs
+        """Bring a value to the lanes of `mask`; returns theirs by lane."""
+        _current.offers = value
+        return _wait(("warp", mask & FULL_MASK, what), depth=3)
 
     def _shuffle(self, theirs: dict[int, Any], source: int, own: Any) -> Any:
         if not 0 <= source < WARP:
             return own
         if source not in theirs:
             raise SimulatorError(
-                f"kernel {_current.block.grid.name}, {_current} shuffles from lane {source}, which its mask "
-                "does not name: the value is undefined"
+                f"{_here()} shuffles from lane {source}, which takes no part: it is not in the "
+                "mask, has returned or does not exist; the value is undefined"
             )
         return theirs[source]
 
@@ -684,33 +1062,24 @@ class SimulatedCuda:
 
     # -- arithmetic ------------------------------------------------------------------------
 
-    @staticmethod
-    def fma(a: Any, b: Any, c: Any) -> Any:
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
         """a * b + c, rounded twice where hardware rounds once."""
         return a * b + c
 
-    @staticmethod
-    def selp(condition: Any, a: Any, b: Any) -> Any:
+    def selp(self, condition: Any, a: Any, b: Any) -> Any:
         return a if condition else b
 
-    @staticmethod
-    def cbrt(x: Any) -> Any:
+    def cbrt(self, x: Any) -> Any:
         return np.cbrt(x)
 
-    @staticmethod
-    def popc(x: int) -> int:
+    def popc(self, x: int) -> int:
         return int(x & 0xFFFFFFFFFFFFFFFF).bit_count()
 
-    @staticmethod
-    def ffs(x: int) -> int:
+    def ffs(self, x: int) -> int:
         return (int(x) & -int(x)).bit_length()
 
-    @staticmethod
-    def clz(x: int) -> int:
-        return WARP - int(x & FULL_MASK).bit_length()
-
     def __getattr__(self, name: str) -> Any:
-        raise SimulatorError(f"cuda.{name} is not simulated")
+        return _not_simulated(f"cuda.{name}")
 
 
 cuda = SimulatedCuda()
@@ -723,6 +1092,35 @@ def register_cuda_module(module: Any) -> None:
         _cuda_modules.append(module)
 
 
+def _on_device(function: Callable, ufunc: np.ufunc) -> Callable:
+    """A function of `math` as a device has it: float32 stays so, errors give infinities and NaN."""
+
+    def call(*args: Any) -> np.floating:
+        real = np.float32 if all(type(a) is np.float32 for a in args) else np.float64
+        try:
+            return real(function(*args))
+        except (ValueError, OverflowError):
+            return real(ufunc(*args))
+
+    return call
+
+
+_ARC = {"arc" + f: "a" + f for f in ("cos", "sin", "tan", "cosh", "sinh", "tanh", "tan2")}
+_MATH: dict[Any, Any] = {
+    getattr(math, _ARC.get(name, name)): _on_device(
+        getattr(math, _ARC.get(name, name)), getattr(np, {"pow": "power"}.get(name, name))
+    )
+    for name in (
+        *("sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow", "fabs", "hypot"),
+        *("sin", "cos", "tan", "sinh", "cosh", "tanh", "copysign", "fmod"),
+        *_ARC,
+    )
+}
+_MATH[math] = types.SimpleNamespace(
+    **{name: _MATH.get(f, f) if callable(f) else f for name, f in vars(math).items()}
+)
+
+
 # ------------------------------------------------------------------------------------------
 # From a kernel's function to a launch
 # ------------------------------------------------------------------------------------------
@@ -730,48 +1128,98 @@ def register_cuda_module(module: Any) -> None:
 # What Numba cannot compile for a device: found in the bytecode, refused before the launch.
 _REFUSED_OPCODES = {
     "BUILD_LIST": "a list",
-    "BUILD_MAP": "a dictionary",
-    "BUILD_SET": "a set",
-    "BUILD_STRING": "a formatted string",
     "LIST_APPEND": "a list comprehension",
+    "BUILD_MAP": "a dictionary",
+    "BUILD_CONST_KEY_MAP": "a dictionary",
+    "MAP_ADD": "a dictionary comprehension",
+    "BUILD_SET": "a set",
+    "SET_ADD": "a set comprehension",
+    "BUILD_STRING": "a formatted string",
+    "FORMAT_VALUE": "a formatted string",
+    "FORMAT_SIMPLE": "a formatted string",
     "YIELD_VALUE": "a generator",
     "IMPORT_NAME": "an import",
+    "STORE_GLOBAL": "an assignment to a global name",
+    "LOAD_BUILD_CLASS": "a class",
+    "BEFORE_WITH": "a with block",
     "SETUP_FINALLY": "a try block",
     "PUSH_EXC_INFO": "a try block",
 }
+_REFUSED_BUILTINS = ("list", "dict", "set", "frozenset", "sorted", "str", "open", "input", "eval")
 
 
-def _simulated(function: Callable, made: dict[int, Callable]) -> Callable:
-    """The same function with `cuda` replaced by the simulator, in it and in what it calls."""
+@lru_cache(maxsize=1024)
+def _global_names(code: types.CodeType, kernel: str) -> frozenset[str]:
+    """The global names that code uses; refuses what no device runs."""
+    names = set()
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = instruction.positions.lineno or line
+        if instruction.opname in _REFUSED_OPCODES:
+            raise SimulatorError(
+                f"kernel {kernel}: {_REFUSED_OPCODES[instruction.opname]} ({code.co_name}, line "
+                f"{line}); Numba compiles no such thing for a GPU"
+            )
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            names.add(instruction.argval)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names |= _global_names(constant, kernel)
+    return frozenset(names)
+
+
+def _simulated(function: Callable, kernel: str, made: dict[int, Callable]) -> Callable:
+    """The same function with what it finds around it replaced: `cuda`, `math`, arrays, functions.
+
+    Names are looked up at each launch; the function itself and its module stay as they are.
+    """
     function = getattr(function, "py_func", function)
     if id(function) in made:
         return made[id(function)]
-    for instruction in dis.get_instructions(function):
-        if instruction.opname in _REFUSED_OPCODES:
-            raise SimulatorError(
-                f"{function.__name__}: {_REFUSED_OPCODES[instruction.opname]} in a kernel; "
-                "Numba compiles no such thing for a GPU"
-            )
 
-    def replacement(value: Any) -> Any:
+    def replacement(name: str, value: Any) -> Any:
         if any(value is module for module in _cuda_modules):
             return cuda
-        if hasattr(value, "py_func"):
-            return _simulated(value, made)
+        if isinstance(value, np.ndarray):
+            return ConstantArray(value, name)
+        # Without numba-cuda a device function is the plain function itself.
+        without_numba = _cuda_modules == [cuda]
+        plain = isinstance(value, types.FunctionType)
+        if hasattr(value, "py_func") or (plain and without_numba):
+            return _simulated(value, kernel, made)
+        if plain:
+            raise SimulatorError(
+                f"kernel {kernel}: {name} is a plain Python function; make it a device function, "
+                "@jit(device=True)"
+            )
+        if isinstance(value, (list, dict, set)):
+            raise SimulatorError(
+                f"kernel {kernel}: {name} is a {type(value).__name__}; Numba compiles no such "
+                "thing for a GPU"
+            )
+        if isinstance(value, (types.BuiltinFunctionType, types.ModuleType)):
+            return _MATH.get(value, value)
         return value
 
-    names = set(function.__code__.co_names)
-    namespace = {
-        name: replacement(value) if name in names else value
-        for name, value in function.__globals__.items()
-    }
+    names = _global_names(function.__code__, kernel)
+    for name in _REFUSED_BUILTINS:
+        if name in names and name not in function.__globals__:
+            raise SimulatorError(
+                f"kernel {kernel}: {name}(...) in {function.__name__}; Numba compiles no such "
+                "thing for a GPU"
+            )
     cells = tuple(types.CellType() for _ in function.__closure__ or ())
+    namespace: dict[str, Any] = {}
     copy = types.FunctionType(
         function.__code__, namespace, function.__name__, function.__defaults__, cells
     )
+    copy.__kwdefaults__ = function.__kwdefaults__
     made[id(function)] = copy
-    for cell, original in zip(cells, function.__closure__ or (), strict=True):
-        cell.cell_contents = replacement(original.cell_contents)
+    for name in names & function.__globals__.keys():
+        namespace[name] = replacement(name, function.__globals__[name])
+    free = function.__code__.co_freevars
+    for name, cell, original in zip(free, cells, function.__closure__ or (), strict=True):
+        cell.cell_contents = replacement(name, original.cell_contents)
     return copy
 
 
@@ -790,62 +1238,126 @@ def _three(name: str, what: str, value: Any, limits: tuple[int, int, int]) -> tu
     return full
 
 
+def _arguments(name: str, code: types.CodeType, defaults: int, args: tuple) -> tuple:
+    """Wrap what a kernel is given, or refuse it by name."""
+    names = code.co_varnames[: code.co_argcount]
+    if not len(names) - defaults <= len(args) <= len(names):
+        raise TypeError(
+            f"kernel {name}: {len(args)} arguments given; it takes {len(names)}: {', '.join(names)}"
+        )
+    arrays: list[np.ndarray] = []
+
+    def check(parameter: str, value: Any) -> None:
+        if isinstance(value, tuple):
+            for part in value:
+                check(parameter, part)
+        elif isinstance(value, np.ndarray):
+            if not value.flags.c_contiguous:
+                raise TypeError(
+                    f"kernel {name}: argument {parameter} is not C-contiguous; "
+                    "pass numpy.ascontiguousarray(...)"
+                )
+            if value.dtype.kind not in "biufc":
+                raise TypeError(
+                    f"kernel {name}: argument {parameter} has dtype {value.dtype}; allowed are "
+                    "numbers"
+                )
+            arrays.append(value)
+        elif value is not None and not isinstance(value, (int, float, complex, np.generic)):
+            raise TypeError(
+                f"kernel {name}: argument {parameter} is a {type(value).__name__}; allowed are "
+                "arrays, numbers and tuples of these"
+            )
+
+    for parameter, value in zip(names, args, strict=False):
+        check(parameter, value)
+    shared, memory = _overlapping(arrays)
+
+    def wrap(parameter: str, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(wrap(parameter, part) for part in value)
+        if isinstance(value, np.ndarray):
+            if _first_byte(value) in shared:
+                return _AliasedArray(value, parameter, memory, _first_byte(value))
+            return Array(value, parameter, _Memory())
+        # Numba takes Python's numbers for 64-bit ones; NumPy would let them yield to float32.
+        if type(value) in (float, complex):
+            return np.float64(value) if type(value) is float else np.complex128(value)
+        return value.item() if isinstance(value, (np.integer, np.bool_)) else value
+
+    return tuple(wrap(n, a) for n, a in zip(names, args, strict=False))
+
+
+def _first_byte(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _overlapping(arrays: list[np.ndarray]) -> tuple[set[int], _Memory]:
+    """First bytes of the arrays that share bytes with another, and a memory for these."""
+    ordered = sorted((a for a in arrays if a.nbytes), key=_first_byte)
+    shared: set[int] = set()
+    memory = _Memory()
+    end, previous = -1, None
+    for array in ordered:
+        first = _first_byte(array)
+        if first < end:
+            for one in (previous, array):
+                shared.add(_first_byte(one))
+                memory.granule = math.gcd(memory.granule, one.itemsize, _first_byte(one))
+        if first + array.nbytes > end:
+            end, previous = first + array.nbytes, array
+    return shared, memory
+
+
 def launch(function: Callable, grid: Any, block: Any, args: tuple, dynamic_bytes: int = 0) -> None:
     """Run a kernel's Python function over a grid of simulated threads.
 
     Parameters
     ----------
     function : function
-        The kernel's Python function; names that refer to Numba's `cuda` and to device functions
-        are replaced while it runs.
+        The kernel's Python function; names that refer to Numba's `cuda`, to `math` and to device
+        functions are replaced while it runs.
     grid, block : int or tuple of up to three ints
         Blocks in the grid and threads in a block.
     args : tuple
-        C-contiguous NumPy arrays, which the kernel may change, and scalars.
+        C-contiguous NumPy arrays, which the kernel may change, numbers, and tuples of these.
     dynamic_bytes : int
         Bytes of dynamic shared memory.
 
     Raises
     ------
-    SimulatorError, BarrierError, RaceError, UndefinedReadError, IndexError
+    SimulatorError, BarrierError, RaceError, UndefinedReadError, OutOfRangeError
         For what a GPU refuses or would get wrong; see the module's description.
+    TypeError
+        For arguments that no kernel takes.
     """
+    global _current
     name = function.__name__
     grid_dim = _three(name, "grid", grid, MAX_GRID)
     block_dim = _three(name, "block", block, MAX_BLOCK)
     if math.prod(block_dim) > MAX_THREADS:
         raise SimulatorError(
-            f"kernel {name}: {math.prod(block_dim)} threads in a block {block_dim}; a device allows {MAX_THREADS}"
+            f"kernel {name}: {math.prod(block_dim)} threads in a block {block_dim}; a device "
+            f"allows {MAX_THREADS}"
         )
-    if dynamic_bytes > SHARED_LIMIT:
+    if not 0 <= dynamic_bytes <= SHARED_LIMIT:
         raise SimulatorError(
-            f"kernel {name}: {dynamic_bytes} bytes of dynamic shared memory; a device has at most {SHARED_LIMIT}"
+            f"kernel {name}: {dynamic_bytes} bytes of dynamic shared memory; a device has at most "
+            f"{SHARED_LIMIT}"
         )
     made: dict[int, Callable] = {}
-    simulated = _simulated(function, made)
-    run = _Grid(simulated, grid_dim, block_dim, (), dynamic_bytes)
-    names = function.__code__.co_varnames
-    wrapped = []
-    tables: tuple[dict, dict] = ({}, {})
-    for position, argument in enumerate(args):
-        if isinstance(argument, np.ndarray):
-            if not argument.flags.c_contiguous:
-                raise TypeError(
-                    f"kernel {name}: argument {names[position]} is not C-contiguous; "
-                    "pass numpy.ascontiguousarray(...)"
-                )
-            argument = Array(argument, names[position], run, tables)
-        wrapped.append(argument)
-    run.args = tuple(wrapped)
-    indices = [
-        (x, y, z)
-        for z in range(grid_dim[2])
-        for y in range(grid_dim[1])
-        for x in range(grid_dim[0])
-    ]
-    with np.errstate(all="ignore"):  # a GPU computes on with infinities and NaN, and says nothing
-        if _is_cooperative(made.values()):
-            run.run([_Block(run, index) for index in indices])
-        else:
-            for index in indices:
-                run.run([_Block(run, index)])
+    simulated = _simulated(function, name, made)
+    wrapped = _arguments(name, function.__code__, len(function.__defaults__ or ()), args)
+    z, y, x = (range(n) for n in reversed(grid_dim))
+    indices = ((i, j, k) for k, j, i in product(z, y, x))
+    try:
+        # A GPU computes on with infinities and NaN, and says nothing.
+        with np.errstate(all="ignore"):
+            run = _Grid(simulated, wrapped, grid_dim, block_dim, dynamic_bytes)
+            if _is_cooperative(made.values()):
+                run.run([_Block(run, index) for index in indices])
+            else:
+                for index in indices:
+                    run.run([_Block(run, index)])
+    finally:
+        _current = None  # type: ignore[assignment]

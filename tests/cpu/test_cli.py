@@ -164,7 +164,7 @@ def test_what_is_missing_is_said_so(plugged, capsys):
 def test_an_unknown_family_is_refused(capsys):
     assert main(["run", "navier"]) == 2
     err = " ".join(capsys.readouterr().err.split())
-    assert "family = 'navier'; allowed are linear, maxwell" in err
+    assert "family = 'navier'; allowed are machine, linear, maxwell" in err
 
 
 @pytest.mark.parametrize(("error", "code"), [(ValueError, 2), (RuntimeError, 1), (OSError, None)])

@@ -77,7 +77,7 @@ EFFECTS = {
             "offset",
             "words off the line",
             "TB/s",
-            tuple({"offset": o} for o in (0, 1, 8, 16)),
+            tuple({"offset": o} for o in (0, 1, 8, 32)),
             probes.copy_bandwidth,
             lambda s: str(s["offset"]),
         ),

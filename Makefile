@@ -1,0 +1,61 @@
+# The commands of this book. `make book` and `make test` need python3 (3.11 or newer) with its venv
+# module, git and make; everything else they install into .venv here.
+#
+#   make book         build the pages from the stored outputs, print the address of the first one
+#   make test         everything that can be tested without a GPU
+#   make live         open the chapters in JupyterLab
+#   make gpu          on a machine with a CUDA device: its tests, then run the chapters, store outputs
+#   make assignments  make the students' versions of the assignments
+#   make grade        grade what lies in exercises/submitted
+#   make lock         renew requirements*.txt from requirements*.in (needs uv)
+#   make clean        remove what was built; `make distclean` removes the environments too
+
+PYTHON = python3
+RUN = .venv/bin/python
+
+.PHONY: book pages test live gpu assignments grade lock clean distclean
+
+book: pages
+	@echo "The book: file://$(CURDIR)/_build/html/index.html"
+
+# Warnings are errors; --all, or a page that did not change would keep its warnings to itself.
+pages: .venv/made
+	.venv/bin/jupyter-book build . --all -q -W --keep-going -n
+
+test: .venv/made .venv-colab/made
+	$(RUN) tools/test_all.py
+
+live: .venv/made
+	.venv/bin/jupyter lab chapters
+
+gpu: .venv/made
+	$(RUN) -m pytest tests/gpu
+	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
+
+assignments: .venv/made
+	$(RUN) tools/assignments.py release
+
+grade: .venv/made
+	$(RUN) tools/assignments.py grade
+
+.venv/made: requirements.txt pyproject.toml tools/check_python.sh
+	sh tools/check_python.sh $(PYTHON)
+	$(PYTHON) -m venv .venv
+	$(RUN) -m pip install -q --disable-pip-version-check -r requirements.txt
+	$(RUN) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+# The second lane of the tests: the versions that Colab has.
+.venv-colab/made: requirements-colab.txt tools/colab_lane.sh
+	sh tools/colab_lane.sh $(PYTHON)
+
+lock:
+	uv pip compile --universal --python-version 3.11 requirements.in -o requirements.txt
+	uv pip compile --python-version 3.11 requirements-colab.in -o requirements-colab.txt
+
+clean:
+	rm -rf _build .pytest_cache .ruff_cache exercises/release exercises/autograded exercises/feedback
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf .venv .venv-colab dgbook.egg-info

@@ -1,0 +1,403 @@
+"""What a kernel costs a multiprocessor: compiled to machine code with no GPU and no driver.
+
+Both kernel languages take one path: source to PTX (Numba, or NVRTC for CUDA C++), PTX to machine
+code with ptxas, whose report is read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu.kernel import HAS_NUMBA_CUDA, Kernel, cuda
+from dgbook.gpu.source import CudaKernel
+
+WARP = 32
+REGISTERS = 65536  # 32-bit registers of a multiprocessor, on all of these architectures
+REGISTER_UNIT = 256  # registers are given to warps in multiples of this
+PARTITIONS = 4  # of a multiprocessor: each has its quarter of the registers and of the warps
+MAX_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What limits the blocks that a multiprocessor holds at once.
+
+    CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+
+    Attributes
+    ----------
+    warps, blocks : int
+        At most, resident on a multiprocessor.
+    shared, shared_block : int
+        Bytes of shared memory of a multiprocessor, and what one block may have of it.
+    shared_unit, shared_reserved : int
+        Bytes: shared memory is given in multiples of the one, the system takes the other for each
+        block.
+    """
+
+    warps: int
+    blocks: int
+    shared: int
+    shared_block: int
+    shared_unit: int = 128
+    shared_reserved: int = 1024
+
+
+_KB = 1024
+ARCHITECTURES = {
+    (7, 5): Architecture(32, 16, 64 * _KB, 64 * _KB, shared_unit=256, shared_reserved=0),
+    (8, 0): Architecture(64, 32, 164 * _KB, 163 * _KB),
+    (8, 6): Architecture(48, 16, 100 * _KB, 99 * _KB),
+    (8, 9): Architecture(48, 24, 100 * _KB, 99 * _KB),
+    (9, 0): Architecture(64, 32, 228 * _KB, 227 * _KB),
+    (10, 0): Architecture(64, 32, 228 * _KB, 227 * _KB),
+    (12, 0): Architecture(48, 24, 100 * _KB, 99 * _KB),
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What ptxas says of a kernel for one compute capability.
+
+    Attributes
+    ----------
+    name : str
+    cc : tuple of two ints
+        Compute capability.
+    registers : int
+        32-bit registers a thread.
+    spill_bytes : int
+        Bytes stored to and loaded from local memory because registers ran out: stores + loads.
+    stack_bytes : int
+        Local memory a thread: spills, and arrays whose indices are known at run time only.
+    shared_bytes : int
+        Static shared memory a block.
+    constant_bytes : int
+        Constant memory, the kernel's parameters and what the driver puts before them included.
+    fp64_instructions : int
+        Instructions in the PTX that compute with, compare or convert double precision numbers; not
+        those that move, load, store or select them. Zero if and only if no arithmetic is fp64.
+    ptx : str
+    """
+
+    name: str
+    cc: tuple[int, int]
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+    shared_bytes: int
+    constant_bytes: int
+    fp64_instructions: int
+    ptx: str = field(repr=False)
+
+    def blocks_per_multiprocessor(self, threads: int, shared_dynamic: int = 0) -> int:
+        """How many blocks of this kernel a multiprocessor holds at once; 0 if not even one.
+
+        Parameters
+        ----------
+        threads : int
+            In a block, 1 to 1024.
+        shared_dynamic : int
+            Bytes of dynamic shared memory a block.
+        """
+        if not 1 <= threads <= MAX_THREADS:
+            raise ValueError(f"threads = {threads}; a block has 1 to {MAX_THREADS}")
+        if shared_dynamic < 0:
+            raise ValueError(f"shared_dynamic = {shared_dynamic}; bytes are not negative")
+        limits = ARCHITECTURES[self.cc]
+        warps = -(-threads // WARP)
+        by_warps = limits.warps // warps
+
+        per_warp = _round_up(self.registers * WARP, REGISTER_UNIT)
+        if per_warp * _round_up(warps, PARTITIONS) > REGISTERS:
+            return 0
+        by_registers = REGISTERS // PARTITIONS // per_warp * PARTITIONS // warps
+
+        shared = self.shared_bytes + shared_dynamic
+        if shared > limits.shared_block:
+            return 0
+        per_block = _round_up(shared + limits.shared_reserved, limits.shared_unit)
+        by_shared = limits.shared // per_block if per_block else limits.blocks
+        return min(limits.blocks, by_warps, by_registers, by_shared)
+
+    def occupancy(self, threads: int, shared_dynamic: int = 0) -> float:
+        """Resident warps over those that a multiprocessor can hold; 0 if no block fits.
+
+        Parameters as in `blocks_per_multiprocessor`.
+        """
+        blocks = self.blocks_per_multiprocessor(threads, shared_dynamic)
+        return blocks * -(-threads // WARP) / ARCHITECTURES[self.cc].warps
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name} for {self.cc[0]}.{self.cc[1]}: {self.registers} registers, "
+            f"{self.spill_bytes} bytes spilled, {self.stack_bytes} bytes of stack, "
+            f"{self.shared_bytes} bytes shared, {self.fp64_instructions} fp64 instructions"
+        )
+
+
+def compile(
+    kernel: Kernel | CudaKernel, signature: tuple = (), cc: tuple[int, int] = (9, 0)
+) -> Report:
+    """Compile a kernel to machine code and read off what it needs.
+
+    Parameters
+    ----------
+    kernel : Kernel or CudaKernel
+        Its options ``fastmath``, ``max_registers``, ``lineinfo`` and ``launch_bounds`` count.
+    signature : tuple
+        One entry an argument: a Numba type, or an example: an array (NumPy or CuPy, taken as
+        C-contiguous), a number, or a tuple of these. A CUDA C++ kernel has its types in its source
+        and needs none.
+    cc : tuple of two ints
+        Compute capability: a key of `ARCHITECTURES`.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    TypeError, ValueError
+        For a wrong kernel, signature or compute capability; Numba's TypingError for a kernel that
+        does not fit its signature.
+    RuntimeError
+        Where a compiler is missing, or refuses the kernel; the message says what to do.
+    """
+    ptx, entry = _ptx(kernel, signature, cc)
+    log = _assemble(kernel, ptx, cc)
+    stack, spill = _functions(log)
+    registers, shared, constant = _usage(log, entry)
+    return Report(
+        name=kernel.name,
+        cc=cc,
+        registers=registers,
+        spill_bytes=spill,
+        stack_bytes=stack,
+        shared_bytes=shared,
+        constant_bytes=constant,
+        fp64_instructions=len(_FP64.findall(_without_other_entries(ptx, entry))),
+        ptx=ptx,
+    )
+
+
+def sass(
+    kernel: Kernel | CudaKernel, signature: tuple = (), cc: tuple[int, int] = (9, 0)
+) -> str:
+    """The kernel's machine code as text; parameters as in `compile`.
+
+    Raises
+    ------
+    RuntimeError
+        Without nvdisasm, which is a package of its own: nvidia-cuda-nvdisasm.
+    """
+    disassembler = _tool("nvdisasm", "nvidia-cuda-nvdisasm")
+    ptx, _ = _ptx(kernel, signature, cc)
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = Path(folder, "kernel.cubin")
+        _assemble(kernel, ptx, cc, cubin)
+        return _run([disassembler, "-c", str(cubin)], "nvdisasm", kernel.name)
+
+
+def numba_signature(kernel: Kernel, signature: tuple) -> tuple:
+    """Numba's types of a kernel's arguments, from types or from examples; see `compile`."""
+    from numba import typeof
+    from numba import types as numba_types
+    from numba.np import numpy_support
+
+    if not isinstance(signature, tuple):
+        raise TypeError(
+            f"kernel {kernel.name}: signature = {signature!r}; it is a tuple with one entry an "
+            "argument: Numba types or examples"
+        )
+    code = kernel.py_func.__code__
+    names = code.co_varnames[: code.co_argcount]
+    if len(signature) != len(names):
+        raise TypeError(
+            f"kernel {kernel.name}: the signature has {len(signature)} entries, the kernel "
+            f"{len(names)} arguments: {', '.join(names)}"
+        )
+
+    def convert(name: str, value: Any) -> Any:
+        if isinstance(value, numba_types.Type):
+            return value
+        if isinstance(value, tuple):
+            return numba_types.BaseTuple.from_types([convert(name, part) for part in value])
+        if hasattr(value, "dtype") and hasattr(value, "shape") and not np.isscalar(value):
+            dtype = numpy_support.from_dtype(np.dtype(value.dtype))
+            return numba_types.Array(dtype, len(value.shape), "C")
+        if isinstance(value, (bool, int, float, complex, np.generic)):
+            return typeof(value)
+        raise TypeError(
+            f"kernel {kernel.name}: argument {name} = {value!r} in the signature; allowed are Numba "
+            "types, arrays, numbers and tuples of these"
+        )
+
+    return tuple(convert(name, value) for name, value in zip(names, signature, strict=True))
+
+
+# ------------------------------------------------------------------------------------------
+# Source to PTX
+# ------------------------------------------------------------------------------------------
+
+
+def _ptx(kernel: Any, signature: tuple, cc: tuple[int, int]) -> tuple[str, str]:
+    """PTX, and the kernel's name in it."""
+    if cc not in ARCHITECTURES:
+        known = ", ".join(map(str, ARCHITECTURES))
+        raise ValueError(f"cc = {cc!r}; compute capabilities known here are {known}")
+    if isinstance(kernel, CudaKernel):
+        return kernel.ptx(cc), kernel.name
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"kernel = {kernel!r}; allowed are kernels made by dgbook.gpu.jit or "
+            "dgbook.gpu.source.load"
+        )
+    if not HAS_NUMBA_CUDA or not _installed("numba-cuda"):
+        raise RuntimeError(
+            f"kernel {kernel.name}: numba-cuda is not installed, which compiles it; install "
+            "dgbook[cuda12] or dgbook[cuda13]"
+        )
+    types_ = numba_signature(kernel, signature)
+    options = {
+        name: kernel.options[name]
+        for name in ("fastmath", "lineinfo", "launch_bounds")
+        if name in kernel.options
+    }
+    with _pretended_device(cc):
+        ptx, _ = cuda.compile_ptx(kernel.py_func, types_, cc=cc, **options)
+    return ptx, re.search(r"\.entry\s+([\w$]+)", ptx)[1]
+
+
+def _installed(distribution: str) -> bool:
+    try:
+        importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _pretended_device(cc: tuple[int, int]) -> Iterator[None]:
+    """Inside, Numba takes the current device to have this compute capability.
+
+    A kernel is compiled for the capability that is asked for, but the device functions that it
+    calls ask the driver for the current device's, and there may be no driver.
+    """
+    import numba.cuda.dispatcher as dispatcher
+
+    ask_driver = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: types.SimpleNamespace(compute_capability=cc)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = ask_driver
+
+
+# An optional predicate, then an instruction whose type is .f64 and that does not just move it.
+_FP64 = re.compile(
+    r"^\s*(?:@!?%\w+\s+)?(?!(?:ld|ldu|st|mov|selp)\.)[a-z][\w.:]*\.f64\b", re.MULTILINE
+)
+
+
+def _without_other_entries(ptx: str, entry: str) -> str:
+    """PTX without the other kernels of the same file; functions that kernels call stay."""
+    pieces = re.split(r"(?=^(?:\.visible\s+|\.weak\s+)?\.(?:entry|func)\b)", ptx, flags=re.MULTILINE)
+    other = re.compile(r"(?:\.visible\s+|\.weak\s+)?\.entry\s+(?!" + re.escape(entry) + r"\b)")
+    return "".join(piece for piece in pieces if not other.match(piece))
+
+
+# ------------------------------------------------------------------------------------------
+# PTX to machine code
+# ------------------------------------------------------------------------------------------
+
+
+def _assemble(
+    kernel: Kernel | CudaKernel, ptx: str, cc: tuple[int, int], cubin: Path | None = None
+) -> str:
+    """Run ptxas; returns what it reports."""
+    command = [_tool("ptxas", "nvidia-cuda-nvcc"), f"-arch=sm_{cc[0]}{cc[1]}", "-v", "-"]
+    command += ["-o", str(cubin or os.devnull)]
+    if ".extern .func" in ptx:  # a grid barrier calls the device runtime, linked at launch
+        command.append("-c")
+    if kernel.options.get("max_registers"):
+        command.append(f"--maxrregcount={kernel.options['max_registers']}")
+    if kernel.options.get("lineinfo"):
+        command.append("-lineinfo")
+    return _run(command, "ptxas", kernel.name, ptx)
+
+
+def _run(command: list[str], tool: str, kernel: str, stdin: str | None = None) -> str:
+    done = subprocess.run(command, input=stdin, text=True, capture_output=True, check=False)
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip()
+        raise RuntimeError(f"kernel {kernel}: {command[0]} refuses it: {said[:2000]}")
+    return done.stdout + done.stderr
+
+
+def _functions(log: str) -> tuple[int, int]:
+    """Bytes of stack and of spills, stores and loads, of all functions that ptxas reports."""
+    stack = spill = 0
+    for frame, stores, loads in re.findall(
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log
+    ):
+        stack += int(frame)
+        spill += int(stores) + int(loads)
+    return stack, spill
+
+
+def _usage(log: str, entry: str) -> tuple[int, int, int]:
+    """Registers, bytes of shared and of constant memory of one kernel in ptxas's report."""
+    _, _, rest = log.partition(f"Compiling entry function '{entry}'")
+    line = re.search(r"Used (\d+) registers.*", rest)
+    constant = sum(map(int, re.findall(r"(\d+) bytes cmem", line[0])))
+    shared = sum(map(int, re.findall(r"(\d+) bytes smem", line[0])))
+    return int(line[1]), shared, constant
+
+
+@lru_cache
+def _tool(name: str, package: str) -> str:
+    """The newest of a CUDA tool's versions that are here: in pip's packages, in the toolkit.
+
+    The newest, for older ones refuse the PTX of newer compilers.
+    """
+    found = [
+        str(file.locate())
+        for distribution in (package, f"{package}-cu12", f"{package}-cu13")
+        if _installed(distribution)
+        for file in importlib.metadata.files(distribution) or ()
+        if file.name == name and file.parent.name == "bin"
+    ]
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    found += [shutil.which(name)] + [shutil.which(name, path=f"{h}/bin") for h in homes if h]
+    here = [path for path in dict.fromkeys(found) if path and Path(path).exists()]
+    if not here:
+        raise RuntimeError(
+            f"{name} was not found. Install it with: pip install {package} (CUDA 12: "
+            f"{package}-cu12), or put the CUDA toolkit's bin folder on PATH"
+        )
+    return max(here, key=_tool_version)
+
+
+def _tool_version(path: str) -> tuple[int, ...]:
+    said = subprocess.run([path, "--version"], text=True, capture_output=True, check=False).stdout
+    version = re.search(r"release (\d+)\.(\d+), V[\d.]*?(\d+)$", said, re.MULTILINE)
+    return tuple(map(int, version.groups())) if version else (0,)
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

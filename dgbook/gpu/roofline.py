@@ -1,0 +1,197 @@
+"""The two ceilings of a device, measured, and how close to them something comes.
+
+A stage that must move B bytes and do F flops takes at least max(B / copy bandwidth, F / FMA rate):
+its *floor*. Efficiency is floor over measured time. The ceilings are measured with kernels of our
+own on the reader's device, in the same run; a data sheet's numbers are not reached by any kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu.device import Device
+from dgbook.gpu.probes import copy, copy_grid_stride, fma_rate
+from dgbook.gpu.timing import cache_bytes, measurable, measure
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """What a device reaches when it does one thing only.
+
+    Attributes
+    ----------
+    copy_TBps : float
+        Memory bandwidth of a copy, bytes read plus bytes written, 10^12 bytes a second.
+    fp32_TFLOPs, fp64_TFLOPs : float
+        Multiply-add rate, an FMA counting 2, 10^12 a second; no tensor cores.
+    method : str
+        How they were measured, in a sentence.
+    """
+
+    copy_TBps: float
+    fp32_TFLOPs: float
+    fp64_TFLOPs: float
+    method: str = ""
+
+    def __post_init__(self) -> None:
+        for name, value in self.as_dict().items():
+            if not (math.isfinite(value) and value > 0):
+                raise ValueError(f"{name} = {value}; allowed: positive and finite")
+
+    def as_dict(self) -> dict[str, float]:
+        """The three numbers under the names that records use."""
+        return {
+            "copy_TBps": self.copy_TBps,
+            "fp32_TFLOPs": self.fp32_TFLOPs,
+            "fp64_TFLOPs": self.fp64_TFLOPs,
+        }
+
+    def flop_rate(self, dtype: Any) -> float:
+        """Flops a second in a precision: 10^12 times the field of its name.
+
+        Raises
+        ------
+        ValueError
+            If dtype is neither float32 nor float64.
+        """
+        if np.dtype(dtype) == np.float32:
+            return self.fp32_TFLOPs * 1e12
+        if np.dtype(dtype) == np.float64:
+            return self.fp64_TFLOPs * 1e12
+        raise ValueError(f"dtype = {dtype!r}; allowed are float32 and float64")
+
+    def ridge(self, dtype: Any) -> float:
+        """Flops a byte at which both floors are equal; below, memory is the limit."""
+        return self.flop_rate(dtype) / (self.copy_TBps * 1e12)
+
+
+def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) -> float:
+    """The least time that so many bytes and flops take on a device with these ceilings.
+
+    Parameters
+    ----------
+    bytes : float
+        Least bytes: each input once and each output once, for the whole fused stage.
+    flops : float
+        Least flops, an FMA counting 2.
+    dtype : float32 or float64
+        Of the flops.
+    ceilings : Ceilings
+
+    Returns
+    -------
+    float
+        max(bytes / copy bandwidth, flops / FMA rate), seconds.
+
+    Raises
+    ------
+    ValueError
+        If a count is negative or both are 0, or for another dtype.
+    """
+    if not (bytes >= 0 and flops >= 0 and bytes + flops > 0):
+        raise ValueError(
+            f"bytes = {bytes}, flops = {flops}; allowed: both from 0, and not both 0: "
+            "whatever takes time moves or computes something"
+        )
+    return max(bytes / (ceilings.copy_TBps * 1e12), flops / ceilings.flop_rate(dtype))
+
+
+def efficiency(floor: float, measured: float) -> float:
+    """Floor over measured time: 1 is the best that the device can do.
+
+    Raises
+    ------
+    ValueError
+        If a time is not positive.
+    """
+    if not (floor > 0 and measured > 0):
+        raise ValueError(f"floor = {floor}, measured = {measured}; allowed: positive seconds")
+    return floor / measured
+
+
+def ceilings(device: Device | str | None = None, quick: bool = False) -> Ceilings:
+    """Measure a device's ceilings.
+
+    On a GPU: the fastest of several copies of an array many times the L2 (one element a thread; a
+    grid that strides; 16 bytes a thread in CUDA C++; the driver's own), and chains of FMA in
+    registers. On the CPU: NumPy's copy and the matrix product of its BLAS, on as many cores as that
+    takes; they say what NumPy reaches, as the references in this book are written in it.
+
+    Parameters
+    ----------
+    device : Device or its name, optional
+        "auto" without it.
+    quick : bool
+        Smaller data: a second or less, and a few per cent below the long measurement.
+
+    Raises
+    ------
+    RuntimeError
+        For the simulator, which has no time.
+    """
+    device = measurable(device)
+    return _gpu_ceilings(device, quick) if device.kind == "cuda" else _cpu_ceilings(device, quick)
+
+
+def _gpu_ceilings(device: Device, quick: bool) -> Ceilings:
+    nbytes = _copy_bytes(device, quick)
+    seconds = {
+        name: measure(function, device, samples=20 if quick else 30).median
+        for name, function in _gpu_copies(device, nbytes).items()
+    }
+    fastest = min(seconds, key=seconds.__getitem__)
+    rates = {dtype: fma_rate(device, dtype).TFLOPs for dtype in ("float32", "float64")}
+    return Ceilings(
+        copy_TBps=2 * nbytes / seconds[fastest] * 1e-12,
+        fp32_TFLOPs=rates["float32"],
+        fp64_TFLOPs=rates["float64"],
+        method=(
+            f"Copy of {nbytes / 2**20:.0f} MiB, the fastest of {len(seconds)} kernels ({fastest}), "
+            "bytes read plus bytes written; chains of dependent FMA in registers, 8 a thread."
+        ),
+    )
+
+
+def _copy_bytes(device: Device, quick: bool) -> int:
+    """Bytes of the array to copy: 1 GiB where two of them leave room, always beyond the L2."""
+    wanted = max(2**28 if quick else 2**30, 4 * cache_bytes(device))
+    return min(wanted, device.memory_bytes // 8) // 2**20 * 2**20
+
+
+def _gpu_copies(device: Device, nbytes: int) -> dict[str, Callable[[], None]]:
+    x = device.array(np.arange(nbytes // 8, dtype=np.float64))
+    y = device.empty(nbytes // 8, np.float64)
+    persistent = 8 * device.multiprocessors
+    return {
+        "one element a thread": lambda: copy[-(-x.size // 256), 256](x, y),
+        "a grid that strides": lambda: copy_grid_stride[persistent, 256](x, y),
+        "the driver's": lambda: y.data.copy_from_device_async(x.data, nbytes),
+    }
+
+
+def _cpu_ceilings(device: Device, quick: bool) -> Ceilings:
+    nbytes, order = (2**26, 512) if quick else (2**28, 1024)
+    source = np.arange(nbytes // 8, dtype=np.float64)
+    target = np.empty_like(source)
+    # The shortest of the samples: unlike a GPU, a CPU has other things to do meanwhile.
+    seconds = measure(lambda: np.copyto(target, source), device, samples=20, warmup=1).minimum
+    rates = {}
+    for dtype in (np.float32, np.float64):
+        a, b = np.random.default_rng(0).standard_normal((2, order, order)).astype(dtype)
+        product = np.empty_like(a)
+        timing = measure(lambda a=a, b=b, c=product: np.matmul(a, b, out=c), device, samples=20)
+        rates[dtype] = 2 * order**3 / timing.minimum * 1e-12
+    return Ceilings(
+        copy_TBps=2 * nbytes / seconds * 1e-12,
+        fp32_TFLOPs=rates[np.float32],
+        fp64_TFLOPs=rates[np.float64],
+        method=(
+            f"NumPy's copy of {nbytes / 2**20:.0f} MiB on one core, bytes read plus bytes written, "
+            f"and the product of two {order} x {order} matrices by NumPy's BLAS, each at its best."
+        ),
+    )

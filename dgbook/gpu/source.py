@@ -1,0 +1,297 @@
+"""Kernels in CUDA C++: a .cu file, launched like a Numba kernel and compiled by NVRTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import kernel as launching
+
+STATIC_SHARED_LIMIT = 48 * 1024  # bytes; a kernel that wants more has to say so before its launch
+OPTIONS = ("fastmath", "lineinfo", "max_registers")
+
+# What a parameter or a macro of that C type holds.
+_TYPES = {
+    "bool": np.bool_,
+    "char": np.int8,
+    "signed char": np.int8,
+    "unsigned char": np.uint8,
+    "short": np.int16,
+    "unsigned short": np.uint16,
+    "int": np.int32,
+    "unsigned": np.uint32,
+    "unsigned int": np.uint32,
+    "long long": np.int64,
+    "unsigned long long": np.uint64,
+    "size_t": np.uint64,
+    "float": np.float32,
+    "double": np.float64,
+}
+_SPELLINGS = {np.float32: "float", np.float64: "double", np.int32: "int", np.int64: "long long"}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a kernel in CUDA C++.
+
+    Attributes
+    ----------
+    name : str
+    dtype : numpy.dtype
+        Of the number, or of an array's elements; of the components of a vector type.
+    pointer : bool
+    alignment : int
+        Bytes at which an array must begin: all of a vector, for vector types.
+    """
+
+    name: str
+    dtype: np.dtype
+    pointer: bool
+    alignment: int
+
+
+class CudaKernel:
+    """A kernel in a .cu file, compiled when it is first launched; made by `load`.
+
+    It is launched as a `Kernel` is, on CuPy arrays only: CUDA C++ cannot be simulated. ::
+
+        kernel[grid, block](x, y, 3)
+        kernel[grid, block, shared](x, y, 3)   # shared: bytes of dynamic shared memory
+
+    Attributes
+    ----------
+    name : str
+        Of the function in the file.
+    path : pathlib.Path
+    defines : dict of str to str
+        Macros, as the compiler gets them.
+    options : dict
+        ``max_registers``, ``fastmath``, ``lineinfo``.
+    parameters : tuple of Parameter
+    """
+
+    def __init__(
+        self, path: Path, name: str, defines: dict[str, str], options: dict[str, Any]
+    ) -> None:
+        self.path = path
+        self.name = name
+        self.defines = defines
+        self.options = options
+        self.parameters = _parameters(path, name, defines)
+
+    @property
+    def text(self) -> str:
+        """The whole file."""
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def compiler_options(self) -> tuple[str, ...]:
+        """What NVRTC is told, architecture and registers apart."""
+        options = ["--std=c++17", *(f"-D{name}={value}" for name, value in self.defines.items())]
+        if self.options.get("fastmath"):
+            options.append("--use_fast_math")
+        if self.options.get("lineinfo"):
+            options.append("--generate-line-info")
+        return tuple(options)
+
+    @cached_property
+    def _function(self) -> Any:
+        """CuPy's kernel; compiled and loaded when it is first used."""
+        import cupy
+
+        options = self.compiler_options
+        if self.options.get("max_registers"):
+            options += (f"--maxrregcount={self.options['max_registers']}",)
+        module = cupy.RawModule(code=self.text, options=options, backend="nvrtc")
+        return module.get_function(self.name)
+
+    def ptx(self, cc: tuple[int, int]) -> str:
+        """Compile to PTX for a compute capability; needs NVRTC, but no GPU and no driver.
+
+        Raises
+        ------
+        RuntimeError
+            Without NVRTC, or if it refuses the source: the compiler's own words.
+        """
+        return _nvrtc(self.text, str(self.path), (f"-arch=compute_{cc[0]}{cc[1]}", *self.compiler_options))
+
+    def __getitem__(self, configuration: tuple) -> Callable[..., None]:
+        grid, block, shared = launching.configuration(self.name, configuration)
+
+        def launch(*args: Any) -> None:
+            converted = self._arguments(args)
+            function = self._function
+            if shared > STATIC_SHARED_LIMIT:
+                function.max_dynamic_shared_size_bytes = shared
+            if launching.is_preparing():
+                function.compile()
+            else:
+                function(_tuple(grid), _tuple(block), converted, shared_mem=shared)
+
+        return launch
+
+    def _arguments(self, args: tuple) -> tuple:
+        """Arguments as the source declares them, or an exception that names the one that is not."""
+        names = ", ".join(p.name for p in self.parameters)
+        if len(args) != len(self.parameters):
+            raise TypeError(
+                f"kernel {self.name}: {len(args)} arguments given; it takes "
+                f"{len(self.parameters)}: {names}"
+            )
+        return tuple(map(self._argument, self.parameters, args))
+
+    def _argument(self, parameter: Parameter, value: Any) -> Any:
+        who = f"kernel {self.name}: argument {parameter.name}"
+        if isinstance(value, np.ndarray):
+            raise TypeError(
+                f"{who} is a NumPy array. The kernel is CUDA C++ and cannot be simulated: it needs "
+                "a GPU and arrays made by device('cuda').array(...)"
+            )
+        is_array = hasattr(value, "__cuda_array_interface__")
+        if is_array != parameter.pointer:
+            wanted = "an array" if parameter.pointer else "a number"
+            raise TypeError(f"{who} = {value!r}; it takes {wanted}")
+        if not is_array:
+            return parameter.dtype.type(value)
+        if value.dtype != parameter.dtype:
+            raise TypeError(f"{who} has dtype {value.dtype}; the source says {parameter.dtype}")
+        if not value.flags.c_contiguous:
+            raise TypeError(f"{who} is not C-contiguous; pass cupy.ascontiguousarray(...)")
+        if value.data.ptr % parameter.alignment:
+            raise ValueError(
+                f"{who} begins at an address that is no multiple of {parameter.alignment} bytes, "
+                "which its vector type needs"
+            )
+        return value
+
+    def __repr__(self) -> str:
+        return f"<CUDA C++ kernel {self.name}>"
+
+
+def load(
+    path: str | Path, name: str, defines: Mapping[str, Any] | None = None, **options: Any
+) -> CudaKernel:
+    """A kernel from a .cu file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; its kernels are declared ``extern "C" __global__ void NAME(...)``.
+    name : str
+        Which kernel of the file.
+    defines : mapping of str to value, optional
+        Macros: integers, strings, or NumPy dtypes, so ``{"REAL": numpy.float32}`` makes REAL float.
+    **options
+        ``max_registers``, ``fastmath``, ``lineinfo``, as in `jit`.
+
+    Returns
+    -------
+    CudaKernel
+
+    Raises
+    ------
+    FileNotFoundError
+    TypeError, ValueError
+        For an unknown kernel, macro or option, or a parameter whose type is not understood.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"path = {str(path)!r}: there is no such file")
+    unknown = [option for option in options if option not in OPTIONS]
+    if unknown:
+        raise TypeError(f"kernel {name}: unknown option {unknown[0]!r}; allowed are {OPTIONS}")
+    spelled = {macro: _spell(name, macro, value) for macro, value in (defines or {}).items()}
+    return CudaKernel(path, name, spelled, options)
+
+
+def _spell(kernel: str, macro: str, value: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z_]\w+", macro):
+        # NVRTC's own headers use single letters as names of template parameters.
+        raise ValueError(
+            f"kernel {kernel}: macro {macro!r}; allowed are identifiers of two letters or more"
+        )
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, str):
+        return value
+    try:
+        return _SPELLINGS[np.dtype(value).type]
+    except (TypeError, KeyError):
+        raise TypeError(
+            f"kernel {kernel}: macro {macro} = {value!r}; allowed are integers, strings and the "
+            "dtypes float32, float64, int32, int64"
+        ) from None
+
+
+def _parameters(path: Path, name: str, defines: dict[str, str]) -> tuple[Parameter, ...]:
+    """Read a kernel's parameters from its source."""
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    found = re.search(
+        rf'extern\s+"C"\s+__global__\s[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)\s*\{{', code
+    )
+    if not found:
+        raise ValueError(
+            f'name = {name!r}: {path} has no kernel declared extern "C" __global__ void {name}(...)'
+        )
+    declared = [part for part in found[1].split(",") if part.strip()]
+    return tuple(_parameter(name, declaration, defines) for declaration in declared)
+
+
+def _parameter(kernel: str, declaration: str, defines: dict[str, str]) -> Parameter:
+    plain = re.sub(r"\b(?:const|volatile|__restrict__|__grid_constant__)\b", " ", declaration)
+    words = plain.replace("*", " * ").split()
+    pointer = words[-2:-1] == ["*"]
+    *spelling, name = (word for word in words if word != "*")
+    c_type = " ".join(defines.get(word, word) for word in spelling)
+    vector = re.fullmatch(r"u?(char|short|int|float|double)([24])", c_type)
+    unsigned = "unsigned " if c_type.startswith("u") and vector else ""
+    scalar = _TYPES.get(unsigned + vector[1] if vector else c_type)
+    if scalar is None or words.count("*") > 1 or (vector and not pointer):
+        raise TypeError(
+            f"kernel {kernel}: parameter {' '.join(declaration.split())!r}; understood are numbers "
+            f"and pointers to {', '.join(_TYPES)} and to vectors of 2 or 4 such as float4"
+        )
+    dtype = np.dtype(scalar)
+    return Parameter(name, dtype, pointer, dtype.itemsize * int(vector[2] if vector else 1))
+
+
+def _tuple(extent: Any) -> tuple:
+    return extent if isinstance(extent, tuple) else (extent,)
+
+
+@lru_cache(maxsize=64)
+def _nvrtc(text: str, name: str, options: tuple[str, ...]) -> str:
+    """Compile CUDA C++ to PTX."""
+    try:
+        from cuda.bindings import nvrtc
+    except ImportError:
+        raise RuntimeError(
+            "CUDA C++ is compiled by NVRTC through cuda-bindings, which is not installed: install "
+            "dgbook[cuda12] or dgbook[cuda13]"
+        ) from None
+
+    def check(result: tuple) -> Any:
+        status, *values = result
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            raise RuntimeError(f"{name}: NVRTC says {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
+        return values[0] if values else None
+
+    program = check(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+    try:
+        arguments = [option.encode() for option in options]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = b" " * check(nvrtc.nvrtcGetProgramLogSize(program))
+            check(nvrtc.nvrtcGetProgramLog(program, log))
+            raise RuntimeError(f"{name}: {log.decode().strip(chr(0)).strip()[:2000]}")
+        ptx = b" " * check(nvrtc.nvrtcGetPTXSize(program))
+        check(nvrtc.nvrtcGetPTX(program, ptx))
+        return ptx.decode().rstrip(chr(0))
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)

@@ -1,0 +1,386 @@
+"""Search launch plans by timing them, and remember every timing on disk.
+
+What is remembered: one line of JSON for each plan measured, in one file a device. A line is
+written as soon as its plan is measured, so an interrupted search loses nothing and goes on where it
+stopped. Timings made by another version of dgbook are not believed: its kernels may differ. Plans
+that failed are tried again by the next search, since the fault may have been the caller's; those
+that left the device unusable are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+import dgbook
+from dgbook.gpu.device import Device
+from dgbook.gpu.timing import FEWEST_SAMPLES, as_device, measurable, measure
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One plan, measured or failed.
+
+    Attributes
+    ----------
+    plan : dict
+        The plan's fields.
+    seconds_median, seconds_iqr : float
+        Infinite and 0 where the plan failed.
+    samples : int
+        0 where the plan failed.
+    failure : str
+        Why the plan cannot run, or an empty string.
+    fatal : bool
+        Whether it left the device unusable.
+    """
+
+    plan: dict[str, Any]
+    seconds_median: float = float("inf")
+    seconds_iqr: float = 0.0
+    samples: int = 0
+    failure: str = ""
+    fatal: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a search found.
+
+    Attributes
+    ----------
+    plan : object
+        The fastest plan, as it was given.
+    trials : tuple of Trial
+        One for each plan, in the order in which they were given.
+    measured : int
+        How many of them this search measured; the others were remembered.
+    """
+
+    plan: Any
+    trials: tuple[Trial, ...]
+    measured: int
+
+    @property
+    def seconds(self) -> float:
+        """Median seconds of the fastest plan."""
+        return self.ranking[0].seconds_median
+
+    @property
+    def ranking(self) -> tuple[Trial, ...]:
+        """The trials, fastest first, failed ones last."""
+        return tuple(sorted(self.trials, key=lambda trial: trial.seconds_median))
+
+
+def tune(
+    name: str,
+    plans: Iterable[Any],
+    run: Callable[[Any], Callable[[], Any]],
+    device: Device | str | None = None,
+    order: int = 0,
+    dtype: Any = "float32",
+    samples: int = FEWEST_SAMPLES,
+    folder: str | os.PathLike | None = None,
+    progress: bool = True,
+) -> Result:
+    """Time every plan that is not remembered yet and return the fastest of all.
+
+    Parameters
+    ----------
+    name : str
+        Of what is tuned, "family/operator": "maxwell/lift".
+    plans : iterable of frozen dataclasses or of dicts
+        Of numbers, strings, booleans, None, and tuples of them.
+    run : function
+        ``run(plan)`` prepares a plan and returns a function without arguments that launches it;
+        that one is timed. Where either raises, the plan has failed and the reason is written down.
+    device : Device or its name, optional
+    order, dtype
+        What else the winner depends on.
+    samples : int
+        Of each timing, at least 20.
+    folder : path, optional
+        Where to remember; `cache_folder()` without it.
+    progress : bool
+        Show a progress bar with the best so far.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ValueError
+        If there is no plan or a plan cannot be written as JSON, or samples are too few.
+    TypeError
+        If a plan is neither a dataclass nor a dict.
+    RuntimeError
+        If all plans failed (the reasons are in the message), or for the simulator, or if a plan
+        has left the device unusable: then restart Python and call again, the search goes on
+        after that plan.
+    OSError
+        If the folder cannot be written, before anything is measured.
+    MemoryError
+        If `run` runs out of memory, which says nothing about the plan.
+    KeyboardInterrupt
+        Passed on; what was measured so far is remembered.
+    """
+    plans = list(plans)
+    if not plans:
+        raise ValueError(f"plans of {name!r} are empty; allowed: at least one plan")
+    if samples < FEWEST_SAMPLES:
+        raise ValueError(f"samples = {samples}; allowed: at least {FEWEST_SAMPLES}")
+    as_dicts = [_as_dict(plan) for plan in plans]
+    keys = [_canonical(fields) for fields in as_dicts]
+    device = measurable(device)
+    what = _subject(name, device, order, dtype)
+    path = _path(device, folder)
+    _require_writable(path)
+
+    known = {
+        _canonical(trial.plan): trial
+        for trial in _trials(path, what)
+        if not trial.failure or trial.fatal
+    }
+    first = {}
+    for i, key in enumerate(keys):
+        first.setdefault(key, i)
+    missing = [i for key, i in first.items() if key not in known]
+    # Shuffled, by a fixed seed: a device that grows warm does not favour a family of neighbours,
+    # and an interrupted search has seen plans of all kinds.
+    random.Random(0).shuffle(missing)
+    with tqdm(missing, desc=f"tuning {name}", disable=not progress, leave=False) as bar:
+        for i in bar:
+            known[keys[i]] = trial = _try(plans[i], as_dicts[i], run, device, samples)
+            _append(path, what, trial)
+            best_so_far = min(known[k].seconds_median for k in keys if k in known)
+            bar.set_postfix_str(f"best {best_so_far * 1e6:.4g} us")
+            if trial.fatal:
+                raise RuntimeError(
+                    f"plan {trial.plan} left {device.name} unusable ({trial.failure}). Restart "
+                    "Python and tune again: the search goes on after that plan."
+                )
+
+    trials = tuple(known[k] for k in keys)
+    fastest = min(range(len(plans)), key=lambda i: trials[i].seconds_median)
+    if trials[fastest].failure:
+        reasons = "; ".join(f"{trial.plan}: {trial.failure}" for trial in trials[:5])
+        raise RuntimeError(f"all {len(trials)} plans of {name!r} failed: {reasons}")
+    return Result(plans[fastest], trials, len(missing))
+
+
+def best(
+    name: str,
+    device: Device | str | None = None,
+    order: int = 0,
+    dtype: Any = "float32",
+    folder: str | os.PathLike | None = None,
+) -> dict[str, Any] | None:
+    """The fastest plan remembered for a kernel on a device, or None.
+
+    Returns
+    -------
+    dict or None
+        The plan's fields; lists in it have become tuples, so that ``Plan(**fields)`` is the
+        dataclass that was tuned.
+    """
+    device = as_device(device)
+    trials = _trials(_path(device, folder), _subject(name, device, order, dtype))
+    fastest = min(trials, key=lambda trial: trial.seconds_median, default=None)
+    return None if fastest is None or fastest.failure else fastest.plan
+
+
+def forget(
+    name: str | None = None,
+    device: Device | str | None = None,
+    order: int | None = None,
+    dtype: Any = None,
+    folder: str | os.PathLike | None = None,
+) -> int:
+    """Forget the timings on a device that match what is given; without a name all of them.
+
+    To be called after a kernel was changed: its old timings are still remembered.
+
+    Returns
+    -------
+    int
+        How many timings were forgotten.
+    """
+    device = as_device(device)
+    path = _path(device, folder)
+    wanted = {
+        "name": name,
+        "order": order,
+        "dtype": None if dtype is None else np.dtype(dtype).name,
+    }
+    wanted = {field: value for field, value in wanted.items() if value is not None}
+    lines = list(_lines(path))
+    kept = [line for line in lines if any(line.get(f) != v for f, v in wanted.items())]
+    if len(kept) < len(lines):
+        # Written beside and moved, so that an interruption leaves the old file or the new one.
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, delete=False, encoding="utf-8"
+        ) as new:
+            new.writelines(json.dumps(line) + "\n" for line in kept)
+        os.replace(new.name, path)
+    return len(lines) - len(kept)
+
+
+def cache_folder() -> Path:
+    """Where timings are remembered: the system's folder for caches that belong to a user.
+
+    ``$XDG_CACHE_HOME/dgbook`` or ``~/.cache/dgbook``; ``~/Library/Caches/dgbook`` on macOS,
+    ``%LOCALAPPDATA%\\dgbook\\Cache`` on Windows.
+    """
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return (Path(local) if local else Path.home() / "AppData" / "Local") / "dgbook" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "dgbook"
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".cache") / "dgbook"
+
+
+# ---------------------------------------------------------------------------------------- one plan
+
+
+def _try(
+    plan: Any,
+    fields: dict[str, Any],
+    run: Callable[[Any], Callable[[], Any]],
+    device: Device,
+    samples: int,
+) -> Trial:
+    try:
+        timing = measure(run(plan), device, samples=samples)
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a launch raises is the reason why the plan is illegal
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return Trial(fields, failure=reason, fatal=not _is_alive(device))
+    return Trial(fields, timing.median, timing.iqr, timing.samples)
+
+
+def _is_alive(device: Device) -> bool:
+    """Whether the device still works: after an illegal address CUDA refuses everything."""
+    try:
+        device.synchronize()
+        return bool(device.to_numpy(device.zeros(1, np.float32))[0] == 0)
+    except Exception:  # its kind does not matter: a device that works raises nothing here
+        return False
+
+
+def _as_dict(plan: Any) -> dict[str, Any]:
+    if dataclasses.is_dataclass(plan) and not isinstance(plan, type):
+        return dataclasses.asdict(plan)
+    if isinstance(plan, Mapping):
+        return dict(plan)
+    raise TypeError(f"plan {plan!r} is a {type(plan).__name__}; allowed are dataclasses and dicts")
+
+
+def _canonical(fields: dict[str, Any]) -> str:
+    """One text for equal plans, whatever the order of their fields."""
+    try:
+        return json.dumps(fields, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"plan {fields} cannot be written as JSON ({error}); allowed are numbers, strings, "
+            "booleans, None, and tuples of them"
+        ) from None
+
+
+# ---------------------------------------------------------------------------------------- on disk
+
+
+def _path(device: Device, folder: str | os.PathLike | None) -> Path:
+    file = re.sub(r"[^A-Za-z0-9]+", "-", device.name).strip("-") or "device"
+    return (cache_folder() if folder is None else Path(folder)) / f"{file}.jsonl"
+
+
+def _subject(name: str, device: Device, order: int, dtype: Any) -> dict[str, Any]:
+    """What a timing is about: all that it depends on but the plan."""
+    return {
+        "name": name,
+        "device": device.name,
+        "order": int(order),
+        "dtype": np.dtype(dtype).name,
+        "dgbook": dgbook.__version__,
+    }
+
+
+def _require_writable(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab"):
+            pass
+    except OSError as error:
+        raise OSError(
+            f"timings cannot be remembered in {path} ({error}); give tune(..., folder=...) "
+            "a folder that can be written"
+        ) from error
+
+
+def _append(path: Path, what: Mapping[str, Any], trial: Trial) -> None:
+    """Add a line in one write that is on the disk before this returns."""
+    line = {**what, **dataclasses.asdict(trial)}
+    if trial.failure:
+        line["seconds_median"] = None  # JSON has no infinity
+    text = json.dumps(line, allow_nan=False).encode() + b"\n"
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # an interrupted write: do not let it spoil this line
+                text = b"\n" + text
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(descriptor, text)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file that are whole; a torn one is as good as not written."""
+    if not path.exists():
+        return
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            line = json.loads(text)
+        except json.JSONDecodeError:
+            continue
+        if isinstance(line, dict):
+            yield line
+
+
+def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:
+    """All trials about one subject; where a plan has several, the last."""
+    found: dict[str, Trial] = {}
+    fields = [field.name for field in dataclasses.fields(Trial)]
+    for line in _lines(path):
+        if any(line.get(key) != value for key, value in what.items()):
+            continue
+        if not all(field in line for field in fields) or not isinstance(line["plan"], dict):
+            continue
+        values = {field: line[field] for field in fields}
+        values["plan"] = {key: _tuples(value) for key, value in line["plan"].items()}
+        if values["seconds_median"] is None:
+            values["seconds_median"] = float("inf")
+        found[_canonical(values["plan"])] = Trial(**values)
+    return list(found.values())
+
+
+def _tuples(value: Any) -> Any:
+    """JSON makes lists of tuples; a plan has tuples."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,7 @@
+"""The three kernels of a linear system: volume, surface, and both with the update in one."""
+
+from .fused import make_fused
+from .surface import make_surface
+from .volume import make_volume
+
+__all__ = ["make_fused", "make_surface", "make_volume"]

@@ -1,0 +1,234 @@
+"""The operator in plain NumPy: the strong form of nodal DG, line by line as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgbook.element import NodalElement
+from dgbook.linear.problem import System, incoming, jump_matrix, mirror
+from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
+from dgbook.trace import Trace, trace
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """What the semi-discrete equations need; K elements, n fields, dim+1 faces an element.
+
+    Attributes
+    ----------
+    system : System
+    mesh : Mesh
+    element : NodalElement
+    flux : str
+        "upwind" or "central".
+    trace : Trace
+        Which node lies opposite which.
+    matrices : (dim, n, n)
+        A_d.
+    derivative : (dim, Np, Np)
+        D_i, the derivative with respect to the reference coordinate r_i.
+    lift : (Np, (dim+1)*Nfp)
+    rst_xyz : (K, dim, dim)
+        ``[k, i, d]`` is dr_i/dx_d.
+    jacobian : (K,)
+        Determinant of dx/dr.
+    speeds : (K, dim+1)
+        Fs times the fastest wave along the normal, the rate at which that face fills the element.
+    face_matrix : (K, dim+1, n, n)
+        Fs F, the jump matrix of the flux times the face scale.
+    mirrors : (nb, n, n)
+        M on each face of ``trace.boundary_faces``.
+    sources : tuple of (indices, function)
+        For boundary faces with given data: which of the nb, and the function of (x, ..., t).
+    boundary_points : (dim, nb, Nfp)
+        Coordinates of the nodes on the boundary.
+    """
+
+    system: System
+    mesh: Mesh
+    element: NodalElement
+    flux: str
+    trace: Trace
+    matrices: np.ndarray
+    derivative: np.ndarray
+    lift: np.ndarray
+    rst_xyz: np.ndarray
+    jacobian: np.ndarray
+    speeds: np.ndarray
+    face_matrix: np.ndarray
+    mirrors: np.ndarray
+    sources: tuple[tuple[np.ndarray, Callable], ...]
+    boundary_points: np.ndarray
+
+
+def volume(operator: Operator, u: np.ndarray) -> np.ndarray:
+    """- sum_d A_d du/dx_d, the equations inside the elements; u has shape (n, K, Np)."""
+    du_dr = u[:, None] @ operator.derivative.transpose(0, 2, 1)  # (n, dim, K, Np)
+    du_dx = np.einsum("kid,bikm->bdkm", operator.rst_xyz, du_dr)
+    return -np.einsum("dab,bdkm->akm", operator.matrices, du_dx)
+
+
+def surface(operator: Operator, u: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """LIFT(Fs F (u^- - u^+)), what the faces add; `data` as ``boundary_data`` returns it."""
+    flat = u.reshape(len(u), -1)
+    interior = flat[:, operator.trace.interior]  # u^-, (n, K, dim+1, Nfp)
+    exterior = flat[:, operator.trace.exterior]  # u^+
+    k, f = operator.trace.boundary_faces.T
+    exterior[:, k, f] = np.einsum("cab,bci->aci", operator.mirrors, interior[:, k, f]) + data
+    flux = np.einsum("kfab,bkfi->akfi", operator.face_matrix, interior - exterior)
+    return flux.reshape(*u.shape[:2], -1) @ operator.lift.T
+
+
+def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+    """du/dt of the semi-discrete equations, (n, K, Np)."""
+    return volume(operator, u) + surface(operator, u, boundary_data(operator, t))
+
+
+def boundary_data(operator: Operator, t: float) -> np.ndarray:
+    """g in u^+ = M u^- + g at the nodes of the boundary faces, (n, nb, Nfp).
+
+    Raises
+    ------
+    ValueError
+        If a boundary function returns another number of fields.
+    """
+    shape = (operator.system.n, *operator.boundary_points.shape[1:])
+    data = np.zeros(shape, operator.lift.dtype)
+    for faces, function in operator.sources:
+        points = operator.boundary_points[:, faces]
+        data[:, faces] = as_fields(function(*points, t), operator.system, points.shape[1:])
+    return data
+
+
+def as_fields(values, system: System, shape: tuple[int, ...]) -> np.ndarray:
+    """What a function of space returned, as an array of shape (n, *shape).
+
+    Parameters
+    ----------
+    values : sequence of n arrays or numbers
+        One for each field; of a single field also the bare array or number.
+    system : System
+    shape : tuple of int
+        The shape of the points at which the function was evaluated.
+
+    Raises
+    ------
+    ValueError
+        If there are not n of them, or one does not have that shape.
+    """
+    if not isinstance(values, list | tuple) and np.ndim(values) <= len(shape):
+        values = [values]
+    if len(values) != system.n:
+        raise ValueError(
+            f"the function returned {len(values)} fields; the system {system.name!r} has "
+            f"{system.n}: {', '.join(system.fields)}"
+        )
+    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])
+
+
+def assemble(
+    mesh: Mesh,
+    element: NodalElement,
+    system: System,
+    flux: str = "upwind",
+    boundary: str | Callable | dict[str, str | Callable] | None = None,
+    dtype: str = "float64",
+) -> Operator:
+    """Compute everything that does not change in time.
+
+    Parameters
+    ----------
+    mesh, element, system
+        Of one dimension.
+    flux : {"upwind", "central"}
+        Between elements and at walls. Where M = 0 (outflow, absorbing, given data) the incoming
+        part A_n^- is always taken: with half of A_n, waves could not leave.
+    boundary : dict, str or function
+        For each name in ``mesh.boundary`` a condition (see ``problem.mirror``), or a function of
+        (x, [y, z,] t) that returns the fields outside: given data, u^+ = g. A condition alone
+        stands for all names.
+    dtype : {"float32", "float64"}
+        Type of the arrays; they are computed in float64.
+
+    Raises
+    ------
+    ValueError
+        If dimensions differ, a boundary has no condition or an unknown one, or a face has two.
+    """
+    if not mesh.dim == element.dim == system.dim:
+        raise ValueError(
+            f"mesh, element and system have {mesh.dim}, {element.dim} and {system.dim} "
+            "dimensions; allowed: one number"
+        )
+    geometry = geometric_factors(mesh)
+    connectivity = trace(mesh, element)
+    k, f = connectivity.boundary_faces.T
+    conditions = _conditions(mesh, boundary)
+
+    face_matrix = jump_matrix(system, geometry.normals, flux)
+    mirrors = np.zeros((len(k), system.n, system.n))
+    sources = []
+    for condition, faces in conditions:
+        normals = geometry.normals[k[faces], f[faces]]
+        if callable(condition):
+            sources.append((faces, condition))
+        else:
+            mirrors[faces] = mirror(system, condition, normals)
+        if callable(condition) or condition in ("outflow", "absorbing"):
+            face_matrix[k[faces], f[faces]] = incoming(system.normal_matrix(normals))
+
+    points = nodes_xyz(mesh, element.nodes).reshape(mesh.dim, -1)
+    return Operator(
+        system=system,
+        mesh=mesh,
+        element=element,
+        flux=flux,
+        trace=connectivity,
+        matrices=system.matrices.astype(dtype),
+        derivative=element.derivative.astype(dtype),
+        lift=element.lift.astype(dtype),
+        rst_xyz=geometry.rst_xyz.astype(dtype),
+        jacobian=geometry.jacobian,
+        speeds=geometry.face_scale * system.speed(geometry.normals),
+        face_matrix=(geometry.face_scale[..., None, None] * face_matrix).astype(dtype),
+        mirrors=mirrors.astype(dtype),
+        sources=tuple(sources),
+        boundary_points=points[:, connectivity.interior[k, f]],
+    )
+
+
+def _conditions(mesh: Mesh, boundary) -> list[tuple[str | Callable, np.ndarray]]:
+    """(condition, numbers of its boundary faces) for every named boundary that has faces."""
+    names = [name for name, faces in mesh.boundary.items() if len(faces)]
+    if boundary is None:
+        boundary = {}
+    if isinstance(boundary, str) or callable(boundary):
+        boundary = dict.fromkeys(names, boundary)
+    if not isinstance(boundary, dict):
+        raise TypeError(f"boundary = {boundary!r}; allowed: a dict, a condition or a function")
+    unknown = sorted(set(boundary) - set(mesh.boundary))
+    missing = sorted(set(names) - set(boundary))
+    if unknown or missing:
+        raise ValueError(
+            f"boundary = {boundary!r}: {'no condition for' if missing else 'there is no'} "
+            f"{', '.join(map(repr, missing or unknown))}; the mesh's boundaries are "
+            f"{', '.join(map(repr, names)) or 'none: it is periodic'}"
+        )
+    number = np.full(mesh.neighbors.shape, -1)
+    k, f = mesh.boundary_faces.T
+    number[k, f] = np.arange(len(k))
+    found = []
+    named = {}
+    for name in names:
+        faces = number[tuple(mesh.boundary[name].T)]
+        for face in faces:
+            if named.setdefault(face, name) != name and boundary[named[face]] != boundary[name]:
+                raise ValueError(
+                    f"boundary: element {k[face]}, face {f[face]} is in {named[face]!r} and in "
+                    f"{name!r}, which have different conditions"
+                )
+        found.append((boundary[name], faces))
+    return found

@@ -1,0 +1,411 @@
+"""The solver: allocate, loop, return; on a GPU and in the simulator it launches the kernels."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from tqdm.auto import trange
+
+from dgbook.element import NodalElement, simplex_quadrature
+from dgbook.gpu import Device, Kernel
+from dgbook.gpu import device as find_device
+from dgbook.linear import reference
+from dgbook.linear.kernels import make_fused, make_surface, make_volume
+from dgbook.linear.plan import Plan, Shape, choose_plan, illegal
+from dgbook.linear.problem import System
+from dgbook.mesh import Mesh, nodes_xyz
+from dgbook.time import lsrk45, steps
+
+PATHS = ("fused", "split")
+DTYPES = ("float32", "float64")
+UPDATE_THREADS = 256
+
+
+class Solver:
+    """Nodal DG in space and low-storage Runge-Kutta in time for u_t + sum_d A_d u_{x_d} = 0.
+
+    ::
+
+        solver = Solver(box(40, periodic=True), 4, advection(1.0))
+        u = solver.interpolate(lambda x: np.sin(2 * np.pi * x))
+        u = solver.run(u, t_end=1.0)
+
+    States are NumPy arrays of shape (n, K, Np): n fields, K elements, Np nodes.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    order : int
+        Polynomial degree N.
+    system : System
+        ``advection(velocity)``, ``wave(dim)`` or another.
+    flux : {"upwind", "central"}
+    boundary : dict, str or function, optional
+        For each name in ``mesh.boundary`` a condition, "outflow", "absorbing", "wall" or "soft",
+        or a function of (x, [y, z,] t) that returns the fields outside, such as the exact
+        solution. A condition alone stands for all names. Functions are evaluated on the host, once
+        a stage, so that a GPU then waits for Python: fine for tests, slow for production.
+    dtype : {"float64", "float32"}
+    device : Device or {"auto", "cuda", "cpu", "simulator"}
+        On the CPU the NumPy reference runs; elsewhere the kernels.
+    path : {"fused", "split"}
+        Which kernels take a time step: one a stage, or volume, surface and update.
+    plan : Plan, optional
+        How they are launched; if not given, what the tuner remembers for this GPU, or a default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as above; the message names it.
+    RuntimeError
+        For "cuda" where there is no CUDA device.
+
+    Attributes
+    ----------
+    x : (dim, K, Np) array
+        Coordinates of the nodes.
+    operator : reference.Operator
+    device : Device
+    plan : Plan
+    """
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        order: int,
+        system: System,
+        flux: str = "upwind",
+        boundary: str | Callable | dict[str, str | Callable] | None = None,
+        dtype: str = "float64",
+        device: Device | str = "auto",
+        path: str = "fused",
+        plan: Plan | None = None,
+    ) -> None:
+        for name, value, kind in (("mesh", mesh, Mesh), ("system", system, System)):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} = {value!r}; allowed: a {kind.__name__}")
+        if np.dtype(dtype).name not in DTYPES:
+            raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
+        if path not in PATHS:
+            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        self.mesh, self.system, self.path = mesh, system, path
+        self.element = NodalElement(mesh.dim, order)
+        self.dtype = np.dtype(dtype)
+        self.device = device if isinstance(device, Device) else find_device(device)
+        self.operator = reference.assemble(
+            mesh, self.element, system, flux, boundary, self.dtype.name
+        )
+        self.x = nodes_xyz(mesh, self.element.nodes)
+        self.shape = Shape(mesh.dim, system.n, self.element.Np, self.element.Nfp, self.dtype.name)
+        self.plan = choose_plan(self.shape, order, self.device) if plan is None else plan
+        if trouble := illegal(self.plan, self.shape):
+            raise ValueError(f"plan = {self.plan}: {trouble}")
+        self._launcher = None
+
+    @property
+    def launcher(self) -> Launcher:
+        """The operator on the device, made when first needed."""
+        if self._launcher is None:
+            self._launcher = Launcher(self.operator, self.device, self.shape, self.plan)
+        return self._launcher
+
+    def interpolate(self, function: Callable) -> np.ndarray:
+        """Nodal values of a function of (x, [y, z]) that returns the n fields, (n, K, Np).
+
+        Of a single field the function may return the bare array.
+        """
+        return reference.as_fields(function(*self.x), self.system, self.x.shape[1:]).astype(
+            self.dtype
+        )
+
+    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """du/dt, (n, K, Np)."""
+        u = self._state(u)
+        if self.device.kind == "cpu":
+            return reference.rhs(self.operator, u, t)
+        launcher = self.launcher
+        state, du = launcher.upload(u), launcher.zeros()
+        launcher.set_ghosts(state, t)
+        launcher.volume(state, du)
+        launcher.surface(state, du)
+        return launcher.download(du)
+
+    def run(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | None = None,
+        t: float = 0.0,
+        progress: bool = False,
+    ) -> np.ndarray:
+        """Solve from time t to t_end.
+
+        Parameters
+        ----------
+        u : (n, K, Np) array
+            The state at time t; it is not changed.
+        t_end : float
+        dt : float, optional
+            The longest step, ``stable_dt()`` if not given; the interval is divided evenly.
+        t : float
+        progress : bool
+            Show a progress bar.
+
+        Returns
+        -------
+        (n, K, Np) array
+            The state at t_end.
+
+        Raises
+        ------
+        ValueError
+            If the times or the step are not finite or not in order, or u has another shape.
+        """
+        u = self._state(u)
+        count, dt = steps(t, t_end, self.stable_dt() if dt is None else dt)
+        if self.device.kind == "cpu":
+            return lsrk45.integrate(
+                lambda v, s: reference.rhs(self.operator, v, s), u, t, t_end, dt, progress
+            )
+        launcher = self.launcher
+        advance = launcher.stepper(u, dt, self.path)
+        for step in trange(count, disable=not progress, desc="time steps", leave=False):
+            advance.step(t + step * dt)
+        return launcher.download(advance.state)
+
+    def stable_dt(self) -> float:
+        """A stable step, 4 / ((N+1)^2 max_k sum_f Fs |A_n|), with |A_n| the fastest wave along n.
+
+        Since Fs = 2 / altitude and the altitudes' reciprocals add up to the inradius's, a wave of
+        one speed c in all directions gives the smallest inscribed ball's diameter over c (N+1)^2.
+        The largest stable steps found, by the eigenvalues of the operator, are at least 1.5 times
+        as long (advection along a face diagonal of boxes cut in six, N = 1).
+        """
+        fastest = float(self.operator.speeds.sum(axis=1).max())
+        return 4 / ((self.element.order + 1) ** 2 * fastest)
+
+    def l2_error(self, u: np.ndarray, exact: Callable, t: float) -> float:
+        """The L2 norm of u - exact(x, ..., t), over all fields.
+
+        By quadrature exact to degree 2N+2 in each element, not at the nodes, where the error of an
+        interpolant is zero.
+        """
+        points, weights = simplex_quadrature(self.mesh.dim, 2 * self.element.order + 2)
+        x = nodes_xyz(self.mesh, points)
+        values = self._state(u).astype(np.float64) @ self.element.interpolation(points).T
+        difference = values - reference.as_fields(exact(*x, t), self.system, x.shape[1:])
+        return float(
+            np.sqrt(np.einsum("akq,k,q->", difference**2, self.operator.jacobian, weights))
+        )
+
+    def energy(self, u: np.ndarray) -> float:
+        """The integral of u.u / 2 over the domain."""
+        u = self._state(u).astype(np.float64)
+        density = np.einsum("aki,aki->k", u, u @ self.element.mass)
+        return float(density @ self.operator.jacobian) / 2
+
+    def integral(self, u: np.ndarray) -> np.ndarray:
+        """The integral of each field over the domain, (n,)."""
+        u = self._state(u).astype(np.float64)
+        return (u @ self.element.mass.sum(axis=0)) @ self.operator.jacobian
+
+    def _state(self, u: np.ndarray) -> np.ndarray:
+        u = np.asarray(u)
+        shape = (self.system.n, self.mesh.K, self.element.Np)
+        if u.shape != shape:
+            raise ValueError(f"u has shape {u.shape}; allowed: (fields, K, Np) = {shape}")
+        if u.dtype.kind not in "fiu":
+            raise TypeError(f"u has dtype {u.dtype}; allowed: real numbers")
+        return np.ascontiguousarray(u, self.dtype)
+
+
+@lru_cache(maxsize=64)
+def kernels(shape: Shape, ways: int, plan: Plan) -> tuple[Kernel, Kernel, Kernel, Kernel]:
+    """Volume, surface, fused and update kernel, each compiled once for equal arguments."""
+    dim, n, Np, Nfp, dtype = shape.dim, shape.n, shape.Np, shape.Nfp, shape.dtype
+    return (
+        make_volume(dim, n, Np, dtype, plan),
+        make_surface(dim, n, Np, Nfp, dtype, plan),
+        make_fused(dim, n, Np, Nfp, ways, dtype, plan),
+        lsrk45.make_update(dtype),
+    )
+
+
+class Launcher:
+    """An operator's arrays on a device, and its kernels launched on them.
+
+    States on the device have shape (n, K Np + ghosts): behind the nodes stand the exterior values
+    of the boundary faces, so that a kernel fetches any exterior value in the same way. In the
+    notation of the reference, with u^+ = M u^- + g on the boundary, the kernels compute
+
+        F (u^- - M u^- - g) = F (I - M) (u^- - g),
+
+    which holds because M or g is zero: the ghosts hold g, the face matrices there F (I - M).
+    """
+
+    def __init__(
+        self, operator: reference.Operator, device: Device, shape: Shape, plan: Plan
+    ) -> None:
+        self.operator, self.device, self.shape = operator, device, shape
+        trace, element, K = operator.trace, operator.element, operator.mesh.K
+        self.nodes, self.ghosts = trace.nodes, trace.ghosts
+        self.real = np.dtype(shape.dtype).type
+        speeds = np.einsum("kid,dab->kiab", operator.rst_xyz, operator.matrices)
+        k, f = trace.boundary_faces.T
+        face_matrix = operator.face_matrix.copy()
+        face_matrix[k, f] = face_matrix[k, f] @ (np.eye(shape.n) - operator.mirrors)
+        self.arrays = {
+            "derivative": device.array(operator.derivative.transpose(0, 2, 1)),
+            "lift": device.array(operator.lift.T),
+            "speeds": device.array(speeds),
+            "face_matrix": device.array(face_matrix),
+            "interior": device.array(element.face_nodes.ravel().astype(np.int32)),
+            "exterior": device.array(trace.exterior_or_ghost.reshape(K, -1)),
+            "links": device.array(trace.links),
+            "opposite": device.array(trace.opposite),
+        }
+        self._load(plan)
+
+    def planned(self, plan: Plan) -> Launcher:
+        """The same arrays, with kernels made for another plan."""
+        other = copy.copy(self)
+        other._load(plan)
+        return other
+
+    def _load(self, plan: Plan) -> None:
+        self.plan = plan
+        (
+            self.volume_kernel,
+            self.surface_kernel,
+            self.fused_kernel,
+            self.update_kernel,
+        ) = kernels(self.shape, self.operator.trace.ways, plan)
+
+    # -- states ----------------------------------------------------------------------------
+
+    def zeros(self) -> Any:
+        """A state of zeros, ghosts too."""
+        return self.device.zeros((self.shape.n, self.nodes + self.ghosts), self.real)
+
+    def upload(self, u: np.ndarray) -> Any:
+        """A state (n, K, Np) on the device, its ghosts zero."""
+        state = np.zeros((self.shape.n, self.nodes + self.ghosts), self.real)
+        state[:, : self.nodes] = u.reshape(self.shape.n, -1)
+        return self.device.array(state)
+
+    def download(self, state: Any) -> np.ndarray:
+        """A state of the device as a NumPy array (n, K, Np)."""
+        host = self.device.to_numpy(state)[:, : self.nodes]
+        return np.ascontiguousarray(host).reshape(self.shape.n, -1, self.shape.Np)
+
+    def set_ghosts(self, state: Any, t: float) -> None:
+        """Evaluate the boundary functions at time t, if there are any, and copy them over."""
+        if self.operator.sources:
+            data = reference.boundary_data(self.operator, t).reshape(self.shape.n, -1)
+            state[:, self.nodes :] = self.device.array(data)
+
+    # -- launches --------------------------------------------------------------------------
+
+    def volume(self, u: Any, rhs: Any) -> None:
+        """rhs = - sum_d A_d du/dx_d."""
+        a = self.arrays
+        self.volume_kernel[self._blocks(1), self._threads](u, a["derivative"], a["speeds"], rhs)
+
+    def surface(self, u: Any, rhs: Any) -> None:
+        """rhs += LIFT(Fs F (u^- - u^+))."""
+        a = self.arrays
+        self.surface_kernel[self._blocks(1), self._threads](
+            u, a["interior"], a["exterior"], a["face_matrix"], a["lift"], rhs
+        )
+
+    def update(self, rhs: Any, res: Any, u: Any, stage: int, dt: float) -> None:
+        """res = A_s res + dt rhs, u += B_s res."""
+        blocks = -(-u.size // UPDATE_THREADS)
+        self.update_kernel[blocks, UPDATE_THREADS](
+            rhs.reshape(-1), res.reshape(-1), u.reshape(-1), *self._coefficients(stage, dt)
+        )
+
+    def fused(self, u: Any, res: Any, new: Any, stage: int, dt: float) -> None:
+        """The three in one: res = A_s res + dt du/dt, new = u + B_s res; new is not u."""
+        a = self.arrays
+        self.fused_kernel[self._blocks(self.plan.elements_inline), self._threads](
+            u,
+            a["interior"],
+            a["links"],
+            a["opposite"],
+            a["derivative"],
+            a["speeds"],
+            a["face_matrix"],
+            a["lift"],
+            res,
+            new,
+            *self._coefficients(stage, dt),
+        )
+
+    def stepper(self, u: np.ndarray, dt: float, path: str) -> Stepper:
+        """A loop over time steps dt from the state u, by the "fused" or the "split" path."""
+        return Stepper(self, u, dt, path)
+
+    @property
+    def _threads(self) -> tuple[int, int]:
+        return (self.shape.Np, self.plan.elements_per_block)
+
+    def _blocks(self, inline: int) -> int:
+        return -(-self.operator.mesh.K // (self.plan.elements_per_block * inline))
+
+    def _coefficients(self, stage: int, dt: float) -> tuple:
+        return self.real(lsrk45.A[stage]), self.real(lsrk45.B[stage]), self.real(dt)
+
+
+class Stepper:
+    """Time steps on a device, recorded once and replayed where no Python has to run between.
+
+    The fused kernel writes the new state beside the old one. A step has five stages, an odd number,
+    so that steps start from either array in turn: two recordings.
+    """
+
+    def __init__(self, launcher: Launcher, u: np.ndarray, dt: float, path: str) -> None:
+        self.launcher, self.dt, self.path = launcher, dt, path
+        self.states = [launcher.upload(u)]
+        self.res = launcher.zeros()
+        if path == "fused":
+            self.states.append(launcher.upload(u))
+        else:
+            self.rhs = launcher.zeros()
+        self.current = 0  # which of the states is the newest
+        self.live = bool(launcher.operator.sources)
+        if not self.live:
+            self.replay = [
+                launcher.device.capture(lambda start=start: self._stages(start, 0.0))
+                for start in range(len(self.states))
+            ]
+
+    @property
+    def state(self) -> Any:
+        """The newest state, on the device."""
+        return self.states[self.current]
+
+    def step(self, t: float) -> None:
+        """One step from time t."""
+        if self.live:
+            self._stages(self.current, t)
+        else:
+            self.replay[self.current]()
+        self.current = (self.current + len(lsrk45.A)) % len(self.states)
+
+    def _stages(self, start: int, t: float) -> None:
+        launcher = self.launcher
+        for stage, c in enumerate(lsrk45.C):
+            u = self.states[(start + stage) % len(self.states)]
+            launcher.set_ghosts(u, t + c * self.dt)
+            if self.path == "fused":
+                new = self.states[(start + stage + 1) % len(self.states)]
+                launcher.fused(u, self.res, new, stage, self.dt)
+            else:
+                launcher.volume(u, self.rhs)
+                launcher.surface(u, self.rhs)
+                launcher.update(self.rhs, self.res, u, stage, self.dt)

@@ -1,0 +1,109 @@
+"""Equal steps that end where they should, and the loop that all methods share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tqdm.auto import trange
+
+# t_end - t0 is rarely a multiple of dt in binary: 1.1 / 0.1 is 11.000000000000002, and without this
+# allowance the loop would take a twelfth step. No step grows by more than this share of itself.
+ROUNDING = 1e-12
+
+Rhs = Callable[[np.ndarray, float], np.ndarray]
+Advance = Callable[[Rhs, np.ndarray, float, float], None]
+
+
+def steps(t0: float, t_end: float, dt: float) -> tuple[int, float]:
+    """Divide an interval into equal steps no longer than `dt`.
+
+    A loop ``while t < t_end`` adds a sliver or a whole step when dt is rounded, which can spoil an
+    error by orders of magnitude; this divides first and counts then.
+
+    Parameters
+    ----------
+    t0, t_end : float
+        The interval; t_end may equal t0.
+    dt : float
+        The longest step allowed, up to rounding.
+
+    Returns
+    -------
+    n : int
+        Number of steps, 0 for an empty interval.
+    dt : float
+        (t_end - t0) / n; `dt` itself for an empty interval.
+
+    Raises
+    ------
+    ValueError
+        If a time is not finite, t_end lies before t0, or dt is not positive and finite.
+    """
+    for name, value in (("t0", t0), ("t_end", t_end)):
+        if not math.isfinite(value):
+            raise ValueError(f"{name} = {value}; allowed are finite times")
+    if t_end < t0:
+        raise ValueError(f"t_end = {t_end} lies before t0 = {t0}; allowed: t_end >= t0")
+    if not (math.isfinite(dt) and dt > 0):
+        raise ValueError(f"dt = {dt}; allowed: a positive, finite step")
+    span = float(t_end) - float(t0)
+    if span == 0:
+        return 0, float(dt)
+    n = max(1, math.ceil(span / float(dt) * (1 - ROUNDING)))
+    return n, span / n
+
+
+def real_type(dtype: Any) -> type:
+    """The NumPy scalar type that an update kernel closes over.
+
+    Raises
+    ------
+    ValueError
+        If `dtype` is neither float32 nor float64.
+    """
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype = {dtype!r}; allowed are float32 and float64")
+    return np.dtype(dtype).type
+
+
+def march(
+    advance: Advance,
+    rhs: Rhs,
+    u: np.ndarray,
+    t0: float,
+    t_end: float,
+    dt: float,
+    progress: bool,
+) -> np.ndarray:
+    """Take equal steps from t0 to t_end with a one-step method.
+
+    Parameters
+    ----------
+    advance : function
+        ``advance(rhs, u, t, dt)`` takes one step and changes `u` in place.
+    rhs, u, t0, t_end, dt, progress
+        As every method's ``integrate`` documents them.
+
+    Returns
+    -------
+    array
+        The state at t_end, a new array.
+    """
+    u = np.array(u, order="C")
+    if u.dtype.kind not in "fc":
+        raise TypeError(f"u has dtype {u.dtype}; allowed are real and complex floating-point types")
+    n, dt = steps(t0, t_end, dt)
+
+    def checked(v: np.ndarray, t: float) -> np.ndarray:
+        slope = np.asarray(rhs(v, t))
+        if slope.shape != v.shape:
+            raise ValueError(f"rhs returned shape {slope.shape}; allowed is that of u, {v.shape}")
+        return slope
+
+    for step in trange(n, disable=not progress, desc="time steps", leave=False):
+        # Not accumulated: a sum of n rounded steps drifts away from t_end.
+        advance(checked, u, float(t0) + step * dt, dt)
+    return u

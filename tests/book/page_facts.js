@@ -1,0 +1,118 @@
+// What test_pages.py asks of a page: pageFacts() once, layoutFacts() in each mode and width.
+
+window.pageFacts = () => {
+  const all = (selector) => [...document.querySelectorAll(selector)];
+  const figures = all("main article :is(img, svg, canvas)").filter(
+    (e) => !e.closest("[aria-hidden=true], button, mjx-container") && !e.parentElement.closest("svg"),
+  );
+  const alt = (e) => e.getAttribute("alt") ?? e.getAttribute("aria-label") ?? "";
+  return {
+    withoutAlt: figures.filter((e) => !alt(e).trim()).map((e) => e.outerHTML.slice(0, 120)),
+    alts: figures.map(alt).filter((text) => text.trim()),
+    formulas: all("span.math, div.math").length,
+    typeset: all("span.math mjx-container, div.math mjx-container").length,
+    mathErrors: all("mjx-merror, [data-mjx-error]").map((e) => e.textContent),
+    headings: all("main article :is(h1, h2, h3, h4, h5, h6)").map((e) => Number(e.tagName[1])),
+    links: all("a[href]").map((e) => e.href.split("#")[0]),
+  };
+};
+
+// ---------------------------------------------------------------------------------- contrast
+
+const parse = (color) => {
+  const [r, g, b, a = 1] = color.match(/[\d.]+/g).map(Number);
+  return [r, g, b, a];
+};
+const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
+const luminance = (rgb) => {
+  const [r, g, b] = rgb.map((c) => {
+    const s = c / 255;
+    return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const contrast = (one, other) => {
+  const [low, high] = [luminance(one), luminance(other)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+};
+
+// The colour behind an element: its ancestors' backgrounds, the topmost over the ones below.
+const backdrop = (element) => {
+  const layers = [];
+  for (let e = element; e; e = e.parentElement) {
+    layers.push(parse(getComputedStyle(e).backgroundColor));
+    if (layers.at(-1)[3] === 1) break;
+  }
+  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+};
+
+const isSeen = (element) => {
+  const box = element.getBoundingClientRect();
+  return (
+    element.checkVisibility({ opacityProperty: true, visibilityProperty: true }) &&
+    box.width > 1 &&
+    box.height > 1
+  );
+};
+
+// Elements that hold text of their own. What only shows under the mouse, what is for screen readers
+// alone and what is switched off is left out.
+const LEFT_OUT = ".headerlink, .visually-hidden, mjx-assistive-mml, [disabled], script, style, noscript";
+const texts = () =>
+  [...document.querySelectorAll("body *")].filter(
+    (e) =>
+      [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim()) &&
+      !e.closest(LEFT_OUT) &&
+      isSeen(e),
+  );
+
+const paleTexts = (elements) => {
+  const found = {};
+  for (const e of elements) {
+    const style = getComputedStyle(e);
+    const size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    const behind = backdrop(e);
+    const ratio = contrast(over(parse(style.color), behind), behind);
+    if (ratio < (large ? 3 : 4.5)) {
+      const key = `${style.color} on ${behind.map(Math.round)}`;
+      found[key] ??= `${ratio.toFixed(2)}: ${e.tagName}.${e.className} ${e.textContent.trim().slice(0, 30)}`;
+    }
+  }
+  return found;
+};
+
+// ------------------------------------------------------------------------------------ layout
+
+window.layoutFacts = () => {
+  const root = document.documentElement;
+  const overflow = root.scrollWidth > root.clientWidth;
+  const sticksOut = (e) => e.getBoundingClientRect().right > root.clientWidth + 1 && isSeen(e);
+  const elements = texts();
+  const pale = paleTexts(elements);
+  return {
+    overflow,
+    widest: overflow
+      ? [...document.querySelectorAll("main *")].filter(sticksOut).slice(0, 5).map((e) => e.outerHTML.slice(0, 100))
+      : [],
+    texts: elements.length,
+    pale: Object.keys(pale).length ? pale : null,
+    pictures: [...document.querySelectorAll("main article img")].filter(isSeen).map((e) => ({
+      source: e.getAttribute("src"),
+      bottom: e.getBoundingClientRect().bottom + window.scrollY,
+    })),
+  };
+};
+
+window.focusFacts = () => {
+  const e = document.activeElement;
+  const style = getComputedStyle(e);
+  const box = e.getBoundingClientRect();
+  return {
+    tag: e.tagName,
+    text: (e.textContent.trim() || e.getAttribute("aria-label") || "").slice(0, 40),
+    onScreen: box.top >= 0 && box.left >= 0 && box.bottom <= innerHeight && isSeen(e),
+    marked:
+      (style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0) || style.boxShadow !== "none",
+  };
+};

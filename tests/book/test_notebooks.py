@@ -1,0 +1,185 @@
+"""The chapters as files: executed, complete, of a size to read, nothing of the machine in them."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
+MOST_BYTES = 1_500_000
+CELL_LINES, KERNEL_LINES, COLUMNS = 25, 60, 80
+CODE_CELLS = (20, 30)
+WORDS, WORDS_ALLOWED = (1800, 2500), (1500, 3000)
+# Text in front of which a path of somebody's machine begins.
+MACHINE = re.compile(r"(?<![\w.:/])(/(home|root|work|tmp|Users|content|mnt)/|[A-Z]:\\\\?Users)")
+DATA = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
+
+chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    """A chapter, checked against the notebook format."""
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def tags(cell: nbformat.NotebookNode) -> list[str]:
+    """The tags of a cell."""
+    return cell.metadata.get("tags", [])
+
+
+def code_cells(path: Path) -> list[tuple[int, nbformat.NotebookNode]]:
+    """All code cells that a run executes, with their place in the notebook, from 1."""
+    return [
+        (number, cell)
+        for number, cell in enumerate(read(path).cells, 1)
+        if cell.cell_type == "code" and "skip-execution" not in tags(cell)
+    ]
+
+
+def texts(output: nbformat.NotebookNode) -> list[str]:
+    """All text of an output, in every form it is stored in."""
+    data = output.get("data", {})
+    return [output.get("text", ""), *(v for v in data.values() if isinstance(v, str))]
+
+
+class Figures(HTMLParser):
+    """Collects the pictures and drawings of a piece of HTML, and what each says of itself."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.alts: list[str] = []
+        self.depth = 0  # how deep inside drawings: one drawing within another belongs to it
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what a picture says, and enter a drawing."""
+        attributes = dict(attrs)
+        figure = tag in ("img", "canvas") or (tag == "svg" and self.depth == 0)
+        if figure and attributes.get("aria-hidden") != "true":
+            self.alts.append(attributes.get("alt") or attributes.get("aria-label") or "")
+        self.depth += tag == "svg"
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave a drawing."""
+        self.depth -= tag == "svg"
+
+
+def words(markdown: str) -> int:
+    """Words of prose: no code, no formulas, no addresses, no markup."""
+    for pattern in (
+        r"```.*?```",
+        r"<(details|script|style|table).*?</\1>",
+        r"\$\$.*?\$\$",
+        r"\$[^$\n]+\$",
+        r"`[^`]*`",
+        r"<[^>]+>",
+        r"\]\([^)]*\)",
+    ):
+        markdown = re.sub(pattern, " ", markdown, flags=re.DOTALL)
+    return len(re.findall(r"[A-Za-zÀ-ÿ][\w'’-]*", markdown))
+
+
+def test_the_contents_list_every_chapter() -> None:
+    """Each notebook is a page of the book, and each page's file exists."""
+    contents = yaml.safe_load((ROOT / "_toc.yml").read_text())
+    listed = [chapter["file"] for part in contents["parts"] for chapter in part["chapters"]]
+    for name in [contents["root"], *listed]:
+        assert list(ROOT.glob(f"{name}.*")), f"{name} is in _toc.yml and not in chapters/"
+    assert {f"chapters/{path.stem}" for path in CHAPTERS} <= set(listed)
+    assert CHAPTERS
+
+
+@chapters
+def test_every_cell_was_run_in_order(path: Path) -> None:
+    """A cell that was never executed has no outputs to compare: nbval would pass it."""
+    cells = code_cells(path)
+    counts = [cell.execution_count for _, cell in cells]
+    assert counts == list(range(1, len(cells) + 1)), "run `make gpu` to store outputs anew"
+    assert all(cell.source.strip() for _, cell in cells)
+
+
+@chapters
+def test_no_cell_failed_or_complained(path: Path) -> None:
+    """Stored outputs hold no traceback and nothing from the error stream."""
+    for number, cell in code_cells(path):
+        for output in cell.outputs:
+            assert output.output_type != "error", f"cell {number}: {output.evalue}"
+            assert output.get("name") != "stderr", f"cell {number}: {output.text[:200]}"
+
+
+@chapters
+def test_nothing_tells_whose_machine_it_was(path: Path) -> None:
+    """No output holds a path of the machine that made it."""
+    for number, cell in code_cells(path):
+        for output in cell.outputs:
+            for text in texts(output):
+                found = MACHINE.search(DATA.sub("", text))
+                context = text[max(found.start() - 40, 0) : found.end() + 40] if found else ""
+                assert not found, f"cell {number}: {context}"
+
+
+@chapters
+def test_cells_can_be_read(path: Path) -> None:
+    """Cells of at most 25 lines, 60 for a kernel, and 80 columns."""
+    for number, cell in code_cells(path):
+        lines = cell.source.split("\n")
+        kernel = "kernel" in tags(cell) or re.search(r"^\s*@(cuda\.)?jit\b", cell.source, re.M)
+        most = KERNEL_LINES if kernel else CELL_LINES
+        assert len(lines) <= most, f"cell {number} has {len(lines)} lines; allowed: {most}"
+        longest = max(lines, key=len)
+        assert len(longest) <= COLUMNS, f"cell {number}, {len(longest)} columns: {longest}"
+
+
+@chapters
+def test_chapter_is_a_sitting(path: Path) -> None:
+    """20 to 30 code cells; 1,800 to 2,500 words are meant, 1,500 to 3,000 allowed."""
+    count = len(code_cells(path))
+    assert CODE_CELLS[0] <= count <= CODE_CELLS[1]
+    prose = sum(words(cell.source) for cell in read(path).cells if cell.cell_type == "markdown")
+    assert WORDS_ALLOWED[0] <= prose <= WORDS_ALLOWED[1]
+    if not WORDS[0] <= prose <= WORDS[1]:
+        warnings.warn(f"{path.name} has {prose} words; meant are {WORDS}", stacklevel=1)
+
+
+@chapters
+def test_a_sentence_stands_before_every_cell(path: Path) -> None:
+    """No code cell follows another without a word between them."""
+    cells = read(path).cells
+    assert cells[0].cell_type == "markdown" and cells[0].source.startswith("# ")
+    bare = [
+        number
+        for number, (before, cell) in enumerate(pairwise(cells), 2)
+        if before.cell_type == cell.cell_type == "code"
+    ]
+    assert not bare, f"cells {bare} follow a code cell directly"
+
+
+@chapters
+def test_figures_say_what_they_show(path: Path) -> None:
+    """Figures are shown through `dgbook.plot.show` or `dgbook.player`, which ask for alt text."""
+    figures = 0
+    for number, cell in code_cells(path):
+        for output in cell.outputs:
+            data = output.get("data", {})
+            bare = [mime for mime in data if mime.startswith("image/")]
+            assert not bare, f"cell {number}: {bare} has no alt text; use dgbook.plot.show"
+            alts = Figures(data.get("text/html", "")).alts
+            figures += len(alts)
+            assert all(len(alt.split()) >= 4 for alt in alts), f"cell {number}: {alts}"
+    assert figures
+
+
+@chapters
+def test_file_is_small(path: Path) -> None:
+    """A chapter downloads quickly and can be looked at on GitHub."""
+    assert path.stat().st_size <= MOST_BYTES

@@ -1,0 +1,154 @@
+"""Every microbenchmark kernel, thread by thread, against NumPy."""
+
+import numpy as np
+import pytest
+
+from dgbook.gpu import RaceError, cuda, device, jit, probes, timing
+
+SIMULATOR = device("simulator")
+RANDOM = np.random.default_rng(1)
+N, THREADS, BLOCKS = 70, 32, 3
+
+
+@pytest.fixture(params=["float32", "float64"])
+def real(request):
+    return np.dtype(request.param).type
+
+
+def poisoned(shape, dtype):
+    return SIMULATOR.empty(shape, dtype)
+
+
+def test_copies(real):
+    x = RANDOM.standard_normal(4 * N).astype(real)
+    y = poisoned(N, real)
+    probes.copy[BLOCKS, THREADS](x[:N].copy(), y)
+    assert np.array_equal(y, x[:N])
+    for stride in (1, 2, 3, 4):
+        y = poisoned(N, real)
+        probes.copy_strided[BLOCKS, THREADS](x, y, stride)
+        assert np.array_equal(y, x[: stride * N : stride])
+    for offset in (0, 1, 7):
+        y = poisoned(N, real)
+        probes.copy_offset[BLOCKS, THREADS](x[: N + offset].copy(), y, offset)
+        assert np.array_equal(y, x[offset : N + offset])
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+def test_grid_stride_copy_needs_no_matching_grid(real, blocks):
+    x = RANDOM.standard_normal(N).astype(real)
+    y = poisoned(N, real)
+    probes.copy_grid_stride[blocks, THREADS, 1024](x, y)  # as the occupancy probe launches it
+    assert np.array_equal(y, x)
+
+
+def test_gather(real):
+    x = RANDOM.standard_normal(N).astype(real)
+    index = RANDOM.permutation(N).astype(np.int32)
+    y = poisoned(N, real)
+    probes.gather[BLOCKS, THREADS](x, index, y)
+    assert np.array_equal(y, x[index])
+
+
+@pytest.mark.parametrize("shape", [(32, 32), (45, 34), (5, 70)])
+def test_transpose(real, shape):
+    x = RANDOM.standard_normal(shape).astype(real)
+    block = (probes.TILE, probes.TILE_ROWS)
+    columns, rows = -(-shape[1] // probes.TILE), -(-shape[0] // probes.TILE)
+    y = poisoned(shape[::-1], real)
+    probes.transpose_naive[(columns, -(-shape[0] // probes.TILE_ROWS)), block](x, y)
+    assert np.array_equal(y, x.T)
+    for padding in (0, 1):
+        y = poisoned(shape[::-1], real)
+        probes.make_transpose(real, padding)[(columns, rows), block](x, y)
+        assert np.array_equal(y, x.T)
+
+
+def test_transpose_without_its_barrier_is_a_race():
+    @jit
+    def transpose_shared(x, y):
+        tile = cuda.shared.array((32, 33), np.float32)
+        lane = cuda.threadIdx.x
+        for r in range(cuda.threadIdx.y, 32, 8):
+            tile[r, lane] = x[r, lane]
+        for r in range(cuda.threadIdx.y, 32, 8):
+            y[r, lane] = tile[lane, r]
+
+    x = RANDOM.standard_normal((32, 32)).astype(np.float32)
+    with pytest.raises((RaceError, RuntimeError)):
+        transpose_shared[(1, 1), (32, 8)](x, poisoned((32, 32), np.float32))
+
+
+@pytest.mark.parametrize("stride", [0, 1, 2, 32])
+def test_walk_through_shared_memory(stride):
+    threads, rounds = 64, 2
+    ended = poisoned(2 * threads, np.uint32)
+    probes.walk_shared[2, threads](ended, stride, rounds)
+    lanes = np.arange(2 * threads) % 32
+    assert np.array_equal(ended, (lanes * stride + probes.LINKS * rounds) % probes.WORDS)
+
+
+def test_chase_goes_on_where_it_stopped():
+    following = probes.chase_chain(11)
+    position = SIMULATOR.zeros(1, np.uint32)
+    at, visited = 0, []
+    for _ in range(3):
+        probes.chase[1, 1](following, 1, position)
+        for _ in range(probes.LINKS):
+            at = int(following[at])
+        visited.append(at)
+        assert int(position[0]) == at
+    assert len(set(visited)) == 3
+
+
+@pytest.mark.parametrize("accumulators", range(1, 9))
+def test_fma_chains(real, accumulators):
+    start = RANDOM.uniform(-1, 1, 32).astype(real)
+    x, y, rounds = real(0.9), real(0.05), 2
+    out = poisoned(32, real)
+    probes.make_fma(real, accumulators)[1, 32](start, x, y, rounds, out)
+    chains = start[:, None].astype(np.float64) + np.arange(accumulators)
+    for _ in range(rounds * probes.LINKS):
+        chains = chains * np.float64(x) + np.float64(y)
+    assert np.max(np.abs(out - chains.sum(axis=1))) < 100 * np.finfo(real).eps
+
+
+@pytest.mark.parametrize("unit", [1, 32])
+def test_divergence_takes_each_lanes_own_branch(real, unit):
+    shift = np.array([1, -2, 0.5], real)
+    out = poisoned(96, real)
+    probes.make_divergence(real)[3, 32](shift, unit, 4, real(0.5), out)
+    mine = shift[np.arange(96) // unit % 3]
+    assert np.array_equal(out, mine * real(1 + 0.5 + 0.25 + 0.125)), "powers of two, so exact"
+
+
+def test_sums_by_atomics(real):
+    x = RANDOM.integers(-4, 5, N).astype(real)  # small integers: any order of additions is exact
+    for kernel in (probes.sum_one_address, probes.make_sum_shuffled(real)):
+        total = SIMULATOR.zeros(1, real)
+        kernel[BLOCKS, THREADS](x, total)
+        assert total[0] == x.sum()
+    totals = SIMULATOR.zeros(BLOCKS, real)
+    probes.sum_warp_address[BLOCKS, THREADS](x, totals)
+    assert np.array_equal(totals, [x[:32].sum(), x[32:64].sum(), x[64:].sum()])
+
+
+def test_a_sum_without_atomics_is_a_race():
+    @jit
+    def sum_plain(x, total):
+        i = cuda.grid(1)
+        if i < x.size:
+            total[0] += x[i]
+
+    x = np.ones(N, np.float32)
+    with pytest.raises(RaceError):
+        sum_plain[BLOCKS, THREADS](x, SIMULATOR.zeros(1, np.float32))
+
+
+def test_an_empty_kernel_and_a_waiting_one():
+    x = SIMULATOR.zeros(1, np.float32)
+    probes.nothing[1, 32](x)
+    assert x[0] == 0
+    ended = SIMULATOR.zeros(1, np.int32)
+    timing._hold[1, 1](np.int32(7), ended)
+    assert ended[0] == 7

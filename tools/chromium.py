@@ -1,0 +1,77 @@
+"""Find a Chromium for the browser tests, or install one: prints its path.
+
+python tools/chromium.py [--install]
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def candidates() -> Iterator[str]:
+    """Where a Chromium may be: $CHROMIUM, the search path, Playwright's own folder."""
+    if named := os.environ.get("CHROMIUM"):
+        yield named
+    for name in NAMES:
+        if path := shutil.which(name):
+            yield path
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        own = playwright.chromium.executable_path
+    if Path(own).exists():
+        yield own
+
+
+def works(path: str) -> bool:
+    """Whether the file at `path` is a browser that starts."""
+    try:
+        return subprocess.run([path, "--version"], capture_output=True, timeout=60).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+
+
+def find() -> str | None:
+    """The first Chromium that starts, or None."""
+    return next(filter(works, candidates()), None)
+
+
+def install() -> None:
+    """Install a Chromium: the system's where we may, else Playwright's own."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
+        environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+        commands = [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]]
+    else:
+        environment = os.environ
+        commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    for command in commands:
+        print(" ".join(command), file=sys.stderr)
+        subprocess.run(command, env=environment, stdout=sys.stderr, check=False)
+
+
+def main(arguments: list[str]) -> int:
+    """Print the path of a Chromium; 1 and a sentence if there is none."""
+    path = find()
+    if path is None and "--install" in arguments:
+        install()
+        path = find()
+    if path is None:
+        print(
+            "There is no Chromium that starts. Install one (Debian: apt-get install chromium), or "
+            "name it in the environment variable CHROMIUM.",
+            file=sys.stderr,
+        )
+        return 1
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,207 @@
+"""Generate the unstructured meshes that the chapters and the tests read, with Gmsh.
+
+    pip install gmsh==4.15.2
+    python tools/make_meshes.py
+
+The files are committed, so that nobody needs Gmsh to read the book. One thread, fixed seeds and
+fixed algorithms make the output reproducible with the same version of Gmsh.
+"""
+
+from pathlib import Path
+
+import gmsh
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+CHAPTER_MESHES = ROOT / "chapters" / "meshes"
+TEST_DATA = ROOT / "tests" / "data"
+
+
+def start() -> None:
+    """A fresh model with the options that make the result reproducible."""
+    gmsh.option.setNumber("General.Terminal", 0)
+    gmsh.clear()
+    for option, value in {
+        "General.NumThreads": 1,
+        "Mesh.RandomSeed": 1,
+        "Mesh.Algorithm": 6,  # frontal Delaunay in the plane and on surfaces
+        "Mesh.Algorithm3D": 1,  # Delaunay in space
+        "Mesh.Optimize": 1,
+        "Mesh.MeshSizeExtendFromBoundary": 0,
+        "Mesh.MeshSizeFromPoints": 0,
+        "Mesh.MeshSizeFromCurvature": 0,
+        "Mesh.MeshSizeMin": 0,
+        "Mesh.MeshSizeMax": 1e22,
+    }.items():
+        gmsh.option.setNumber(option, value)
+
+
+def save(path: Path, version: float = 4.1, binary: bool = False) -> None:
+    """Write the current mesh to a file."""
+    gmsh.option.setNumber("Mesh.MshFileVersion", version)
+    gmsh.option.setNumber("Mesh.Binary", int(binary))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    gmsh.write(str(path))
+    counts = [len(tags) for tags in gmsh.model.mesh.getElements(gmsh.model.getDimension())[1]]
+    print(f"{path.relative_to(ROOT)}: {sum(counts)} elements, {path.stat().st_size / 1e3:.0f} kB")
+
+
+def size_from_distance(surfaces, curves, near: float, far: float, reach: float) -> None:
+    """Element size growing linearly with the distance from some entities."""
+    field = gmsh.model.mesh.field
+    distance = field.add("Distance")
+    field.setNumbers(distance, "SurfacesList", surfaces)
+    field.setNumbers(distance, "CurvesList", curves)
+    field.setNumber(distance, "Sampling", 60)
+    threshold = field.add("Threshold")
+    for name, value in {
+        "InField": distance,
+        "SizeMin": near,
+        "SizeMax": far,
+        "DistMin": 0,
+        "DistMax": reach,
+    }.items():
+        field.setNumber(threshold, name, value)
+    field.setAsBackgroundMesh(threshold)
+
+
+def aeroplane() -> None:
+    """An aeroplane of ellipsoids (fuselage, wing, tailplane, fin) in a box of air.
+
+    Nose in direction -x, one unit of length is half the fuselage. Boundaries "body" and
+    "farfield", region "fluid".
+    """
+    start()
+    occ = gmsh.model.occ
+    # Thin parts are made of two halves, and fusing keeps the rim between them as a curve of the
+    # geometry: the mesh follows the edges of wing, tailplane and fin.
+    gmsh.option.setNumber("Geometry.OCCUnionUnify", 0)
+    fuselage = [(3, occ.addSphere(0, 0, 0, 1))]
+    occ.rotate(fuselage, 0, 0, 0, 0, 1, 0, np.pi / 2)  # the poles of the sphere to nose and tail
+    occ.dilate(fuselage, 0, 0, 0, 1.0, 0.18, 0.18)
+    thin = []
+    for x, z, a, b, c, upright in (
+        (-0.15, -0.04, 0.30, 1.10, 0.075, False),
+        (0.73, 0.04, 0.18, 0.45, 0.06, False),
+        (0.75, 0.16, 0.20, 0.30, 0.06, True),
+    ):
+        for bottom, top in ((-np.pi / 2, 0.0), (0.0, np.pi / 2)):
+            half = [(3, occ.addSphere(0, 0, 0, 1, angle1=bottom, angle2=top))]
+            occ.dilate(half, 0, 0, 0, a, b, c)
+            if upright:
+                occ.rotate(half, 0, 0, 0, 1, 0, 0, np.pi / 2)
+            occ.translate(half, x, 0, z)
+            thin += half
+    body, _ = occ.fuse(fuselage, thin)
+    box = occ.addBox(-2.0, -2.0, -1.4, 4.4, 4.0, 2.8)
+    fluid, _ = occ.cut([(3, box)], body)
+    occ.synchronize()
+    surfaces = [tag for _, tag in gmsh.model.getBoundary(fluid, oriented=False)]
+    outer = [
+        tag
+        for tag in surfaces
+        if np.ptp(np.reshape(gmsh.model.getBoundingBox(2, tag), (2, 3)), axis=0).min() < 1e-5
+    ]
+    inner = [tag for tag in surfaces if tag not in outer]
+    gmsh.model.addPhysicalGroup(2, inner, name="body")
+    gmsh.model.addPhysicalGroup(2, outer, name="farfield")
+    gmsh.model.addPhysicalGroup(3, [tag for _, tag in fluid], name="fluid")
+    size_from_distance(inner, [], near=0.085, far=0.85, reach=1.6)
+    gmsh.model.mesh.generate(3)
+    gmsh.model.mesh.optimize("Netgen")
+    save(CHAPTER_MESHES / "aeroplane.msh")
+
+
+def airfoil() -> None:
+    """A NACA 0012 airfoil of chord 1 at zero incidence in a rectangle of air.
+
+    Thickness by the usual polynomial, whose last coefficient -0.1036 closes the trailing edge
+    (Jacobs, Ward and Pinkerton 1933 have -0.1015, which leaves it open). Boundaries "airfoil" and
+    "farfield", region "fluid".
+    """
+    start()
+    geo = gmsh.model.geo
+    x = (1 - np.cos(np.linspace(0, np.pi, 41))) / 2
+    y = 0.6 * (0.2969 * np.sqrt(x) - 0.1260 * x - 0.3516 * x**2 + 0.2843 * x**3 - 0.1036 * x**4)
+    nose, tail = geo.addPoint(0, 0, 0), geo.addPoint(1, 0, 0)
+    profile = []
+    for side in (y, -y):
+        between = [geo.addPoint(a, b, 0) for a, b in zip(x[1:-1], side[1:-1], strict=True)]
+        profile.append(geo.addSpline([nose, *between, tail]))
+    corners = [geo.addPoint(a, b, 0) for a, b in ((-2, -2), (3, -2), (3, 2), (-2, 2))]
+    outer = [geo.addLine(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+    hole = geo.addCurveLoop([profile[1], -profile[0]])
+    surface = geo.addPlaneSurface([geo.addCurveLoop(outer), hole])
+    geo.synchronize()
+    gmsh.model.addPhysicalGroup(1, profile, name="airfoil")
+    gmsh.model.addPhysicalGroup(1, outer, name="farfield")
+    gmsh.model.addPhysicalGroup(2, [surface], name="fluid")
+    size_from_distance([], profile, near=0.04, far=0.4, reach=1.6)
+    gmsh.model.mesh.generate(2)
+    save(CHAPTER_MESHES / "airfoil.msh")
+
+
+def two_boxes() -> None:
+    """Two touching boxes in every version and kind of file, for the tests of the reader.
+
+    Groups of all sorts: named and unnamed, overlapping, one that is partly boundary and partly
+    interface, and boundary faces in no group.
+    """
+    start()
+    occ = gmsh.model.occ
+    left, right = occ.addBox(0, 0, 0, 1, 1, 1), occ.addBox(1, 0, 0, 1.5, 1, 1)
+    occ.fragment([(3, left)], [(3, right)])
+    occ.synchronize()
+
+    def surfaces(x):
+        return [
+            t for _, t in gmsh.model.getEntitiesInBoundingBox(x - 0.1, -1, -1, x + 0.1, 2, 2, 2)
+        ]
+
+    gmsh.model.addPhysicalGroup(2, surfaces(0), 7, name="inflow")
+    gmsh.model.addPhysicalGroup(2, surfaces(2.5) + surfaces(1), 8, name="outflow and middle")
+    gmsh.model.addPhysicalGroup(2, surfaces(0) + surfaces(2.5), 9)
+    gmsh.model.addPhysicalGroup(3, [left], 1, name="copper")
+    gmsh.model.addPhysicalGroup(3, [left, right], 2, name="all of it")
+    gmsh.option.setNumber("Mesh.MeshSizeMax", 0.8)
+    gmsh.model.mesh.generate(3)
+    for version in (2.2, 4.1):
+        for binary in (False, True):
+            kind = "binary" if binary else "ascii"
+            save(TEST_DATA / f"two_boxes_{version}_{kind}.msh", version, binary)
+
+
+def periodic_cube() -> None:
+    """A cube meshed alike on opposite sides, for the tests of periodic matching."""
+    start()
+    gmsh.model.occ.addBox(0, 0, 0, 1, 1, 1)
+    gmsh.model.occ.synchronize()
+    gmsh.option.setNumber("Mesh.MeshSizeMax", 0.4)
+    for axis, name in enumerate("xyz"):
+        pair = []
+        for end in (0, 1):
+            lower, upper = np.full(3, -0.1), np.full(3, 1.1)
+            lower[axis], upper[axis] = end - 0.1, end + 0.1
+            pair += [t for _, t in gmsh.model.getEntitiesInBoundingBox(*lower, *upper, 2)]
+        shift = np.eye(4)
+        shift[axis, 3] = 1
+        gmsh.model.mesh.setPeriodic(2, pair[1:], pair[:1], shift.ravel().tolist())
+        gmsh.model.addPhysicalGroup(2, pair[:1], name=name + "-")
+        gmsh.model.addPhysicalGroup(2, pair[1:], name=name + "+")
+    gmsh.model.addPhysicalGroup(3, [1], name="cube")
+    gmsh.model.mesh.generate(3)
+    save(TEST_DATA / "periodic_cube.msh")
+
+
+def main() -> None:
+    """Write every mesh."""
+    gmsh.initialize()
+    aeroplane()
+    airfoil()
+    two_boxes()
+    periodic_cube()
+    gmsh.finalize()
+
+
+if __name__ == "__main__":
+    main()

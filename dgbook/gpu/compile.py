@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu.kernel import HAS_NUMBA_CUDA, Kernel, cuda
-from dgbook.gpu.source import CudaKernel
+from dgbook.gpu.source import CompilerNotFoundError, CudaKernel
 
 WARP = 32
 REGISTERS = 65536  # 32-bit registers of a multiprocessor, on all of these architectures
 REGISTER_UNIT = 256  # registers are given to warps in multiples of this
 PARTITIONS = 4  # of a multiprocessor: each has its quarter of the registers and of the warps
 MAX_THREADS = 1024
+TOOLKIT = "/usr/local/cuda"  # where it is on Colab and on most other machines
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class Report:
     shared_bytes : int
         Static shared memory a block.
     constant_bytes : int
-        Constant memory, the kernel's parameters and what the driver puts before them included.
+        Arrays in constant memory, of which there are 64 KB: what a Numba kernel closes over, what
+        CUDA C++ declares __constant__. Not the kernel's parameters.
     fp64_instructions : int
         Instructions in the PTX that compute with, compare or convert double precision numbers; not
         those that move, load, store or select them. Zero if and only if no arithmetic is fp64.
@@ -175,13 +177,15 @@ def compile(
     TypeError, ValueError
         For a wrong kernel, signature or compute capability; Numba's TypingError for a kernel that
         does not fit its signature.
+    CompilerNotFoundError
+        Where a compiler is missing; the message says how to get it.
     RuntimeError
-        Where a compiler is missing, or refuses the kernel; the message says what to do.
+        Where one refuses the kernel: its own words.
     """
     ptx, entry = _ptx(kernel, signature, cc)
-    log = _assemble(kernel, ptx, cc)
+    log = _assemble(kernel, ptx, entry, cc)
     stack, spill = _functions(log)
-    registers, shared, constant = _usage(log, entry)
+    registers, shared = _usage(log, entry)
     return Report(
         name=kernel.name,
         cc=cc,
@@ -189,28 +193,26 @@ def compile(
         spill_bytes=spill,
         stack_bytes=stack,
         shared_bytes=shared,
-        constant_bytes=constant,
+        constant_bytes=_constant_bytes(ptx),
         fp64_instructions=len(_FP64.findall(_without_other_entries(ptx, entry))),
         ptx=ptx,
     )
 
 
-def sass(
-    kernel: Kernel | CudaKernel, signature: tuple = (), cc: tuple[int, int] = (9, 0)
-) -> str:
+def sass(kernel: Kernel | CudaKernel, signature: tuple = (), cc: tuple[int, int] = (9, 0)) -> str:
     """The kernel's machine code as text; parameters as in `compile`.
 
     Raises
     ------
-    RuntimeError
+    CompilerNotFoundError
         Without nvdisasm, which is a package of its own: nvidia-cuda-nvdisasm.
     """
     disassembler = _tool("nvdisasm", "nvidia-cuda-nvdisasm")
-    ptx, _ = _ptx(kernel, signature, cc)
+    ptx, entry = _ptx(kernel, signature, cc)
     with tempfile.TemporaryDirectory() as folder:
         cubin = Path(folder, "kernel.cubin")
-        _assemble(kernel, ptx, cc, cubin)
-        return _run([disassembler, "-c", str(cubin)], "nvdisasm", kernel.name)
+        _assemble(kernel, ptx, entry, cc, cubin)
+        return _run([disassembler, "-c", str(cubin)], kernel.name)
 
 
 def numba_signature(kernel: Kernel, signature: tuple) -> tuple:
@@ -243,8 +245,8 @@ def numba_signature(kernel: Kernel, signature: tuple) -> tuple:
         if isinstance(value, (bool, int, float, complex, np.generic)):
             return typeof(value)
         raise TypeError(
-            f"kernel {kernel.name}: argument {name} = {value!r} in the signature; allowed are Numba "
-            "types, arrays, numbers and tuples of these"
+            f"kernel {kernel.name}: argument {name} = {value!r} in the signature; allowed are "
+            "Numba types, arrays, numbers and tuples of these"
         )
 
     return tuple(convert(name, value) for name, value in zip(names, signature, strict=True))
@@ -257,7 +259,7 @@ def numba_signature(kernel: Kernel, signature: tuple) -> tuple:
 
 def _ptx(kernel: Any, signature: tuple, cc: tuple[int, int]) -> tuple[str, str]:
     """PTX, and the kernel's name in it."""
-    if cc not in ARCHITECTURES:
+    if not isinstance(cc, tuple) or cc not in ARCHITECTURES:
         known = ", ".join(map(str, ARCHITECTURES))
         raise ValueError(f"cc = {cc!r}; compute capabilities known here are {known}")
     if isinstance(kernel, CudaKernel):
@@ -268,7 +270,7 @@ def _ptx(kernel: Any, signature: tuple, cc: tuple[int, int]) -> tuple[str, str]:
             "dgbook.gpu.source.load"
         )
     if not HAS_NUMBA_CUDA or not _installed("numba-cuda"):
-        raise RuntimeError(
+        raise CompilerNotFoundError(
             f"kernel {kernel.name}: numba-cuda is not installed, which compiles it; install "
             "dgbook[cuda12] or dgbook[cuda13]"
         )
@@ -314,9 +316,21 @@ _FP64 = re.compile(
 )
 
 
+def _constant_bytes(ptx: str) -> int:
+    """Of all variables in constant memory; ptxas tells them for some architectures only."""
+    declared = re.findall(
+        r"^(?:\.\w+ )*\.const\s+\.align\s+\d+\s+\.[a-z](\d+)\s+[\w$]+(?:\[(\d+)\])?",
+        ptx,
+        re.MULTILINE,
+    )
+    return sum(int(bits) // 8 * int(count or 1) for bits, count in declared)
+
+
 def _without_other_entries(ptx: str, entry: str) -> str:
     """PTX without the other kernels of the same file; functions that kernels call stay."""
-    pieces = re.split(r"(?=^(?:\.visible\s+|\.weak\s+)?\.(?:entry|func)\b)", ptx, flags=re.MULTILINE)
+    pieces = re.split(
+        r"(?=^(?:\.visible\s+|\.weak\s+)?\.(?:entry|func)\b)", ptx, flags=re.MULTILINE
+    )
     other = re.compile(r"(?:\.visible\s+|\.weak\s+)?\.entry\s+(?!" + re.escape(entry) + r"\b)")
     return "".join(piece for piece in pieces if not other.match(piece))
 
@@ -327,21 +341,25 @@ def _without_other_entries(ptx: str, entry: str) -> str:
 
 
 def _assemble(
-    kernel: Kernel | CudaKernel, ptx: str, cc: tuple[int, int], cubin: Path | None = None
+    kernel: Kernel | CudaKernel,
+    ptx: str,
+    entry: str,
+    cc: tuple[int, int],
+    cubin: Path | None = None,
 ) -> str:
-    """Run ptxas; returns what it reports."""
+    """Run ptxas on one kernel; returns what it reports."""
     command = [_tool("ptxas", "nvidia-cuda-nvcc"), f"-arch=sm_{cc[0]}{cc[1]}", "-v", "-"]
-    command += ["-o", str(cubin or os.devnull)]
+    command += ["--entry", entry, "-o", str(cubin or os.devnull)]
     if ".extern .func" in ptx:  # a grid barrier calls the device runtime, linked at launch
         command.append("-c")
     if kernel.options.get("max_registers"):
         command.append(f"--maxrregcount={kernel.options['max_registers']}")
     if kernel.options.get("lineinfo"):
         command.append("-lineinfo")
-    return _run(command, "ptxas", kernel.name, ptx)
+    return _run(command, kernel.name, ptx)
 
 
-def _run(command: list[str], tool: str, kernel: str, stdin: str | None = None) -> str:
+def _run(command: list[str], kernel: str, stdin: str | None = None) -> str:
     done = subprocess.run(command, input=stdin, text=True, capture_output=True, check=False)
     if done.returncode:
         said = (done.stderr or done.stdout).strip()
@@ -360,42 +378,41 @@ def _functions(log: str) -> tuple[int, int]:
     return stack, spill
 
 
-def _usage(log: str, entry: str) -> tuple[int, int, int]:
-    """Registers, bytes of shared and of constant memory of one kernel in ptxas's report."""
+def _usage(log: str, entry: str) -> tuple[int, int]:
+    """Registers and bytes of shared memory of one kernel in ptxas's report."""
     _, _, rest = log.partition(f"Compiling entry function '{entry}'")
     line = re.search(r"Used (\d+) registers.*", rest)
-    constant = sum(map(int, re.findall(r"(\d+) bytes cmem", line[0])))
-    shared = sum(map(int, re.findall(r"(\d+) bytes smem", line[0])))
-    return int(line[1]), shared, constant
+    return int(line[1]), sum(map(int, re.findall(r"(\d+) bytes smem", line[0])))
 
 
 @lru_cache
 def _tool(name: str, package: str) -> str:
-    """The newest of a CUDA tool's versions that are here: in pip's packages, in the toolkit.
+    """Path of a CUDA tool: of pip's packages, as Numba's own compiler is, else of the toolkit.
 
-    The newest, for older ones refuse the PTX of newer compilers.
+    The newest of several, for an older ptxas refuses the PTX of a newer compiler.
     """
-    found = [
+    packaged = [
         str(file.locate())
         for distribution in (package, f"{package}-cu12", f"{package}-cu13")
         if _installed(distribution)
         for file in importlib.metadata.files(distribution) or ()
         if file.name == name and file.parent.name == "bin"
     ]
-    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
-    found += [shutil.which(name)] + [shutil.which(name, path=f"{h}/bin") for h in homes if h]
-    here = [path for path in dict.fromkeys(found) if path and Path(path).exists()]
-    if not here:
-        raise RuntimeError(
-            f"{name} was not found. Install it with: pip install {package} (CUDA 12: "
-            f"{package}-cu12), or put the CUDA toolkit's bin folder on PATH"
-        )
-    return max(here, key=_tool_version)
+    homes = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), TOOLKIT]
+    toolkit = [shutil.which(name), *(f"{home}/bin/{name}" for home in homes if home)]
+    for paths in (packaged, toolkit):
+        here = [path for path in paths if path and Path(path).is_file()]
+        if here:
+            return max(here, key=_tool_version)
+    raise CompilerNotFoundError(
+        f"{name} was not found. Install it with: pip install {package}, or put the CUDA toolkit's "
+        "bin folder on PATH"
+    )
 
 
 def _tool_version(path: str) -> tuple[int, ...]:
     said = subprocess.run([path, "--version"], text=True, capture_output=True, check=False).stdout
-    version = re.search(r"release (\d+)\.(\d+), V[\d.]*?(\d+)$", said, re.MULTILINE)
+    version = re.search(r"V(\d+)\.(\d+)\.(\d+)", said)
     return tuple(map(int, version.groups())) if version else (0,)
 
 

@@ -1,25 +1,22 @@
-// y = x, by loads and stores of 16 bytes: four words a thread and access.
+// y = x, by loads and stores of 16 bytes: a float4 a thread and access.
 //
-// Four loads are under way before the first store, so that a thread hides
-// part of the latency itself. `vectors` counts float4s: a quarter of the words.
+// A thread has four loads under way before its first store, so that it hides
+// part of the latency itself. `vectors` counts float4s, a quarter of the words;
+// a block of n threads copies 4 n of them.
 
 constexpr int LOADS = 4;
 
 extern "C" __global__ void copy(const float4* x, float4* y, long long vectors)
 {
-    // A block's threads touch neighbouring vectors: each access is dense.
+    float4 held[LOADS];
+    // Neighbouring threads touch neighbouring vectors in each access.
     long long first = (long long)blockIdx.x * blockDim.x * LOADS + threadIdx.x;
-    if (first + (LOADS - 1) * blockDim.x < vectors) {
-        float4 held[LOADS];
 #pragma unroll
-        for (int i = 0; i < LOADS; ++i)
+    for (int i = 0; i < LOADS; ++i)
+        if (first + i * blockDim.x < vectors)
             held[i] = x[first + i * blockDim.x];
 #pragma unroll
-        for (int i = 0; i < LOADS; ++i)
+    for (int i = 0; i < LOADS; ++i)
+        if (first + i * blockDim.x < vectors)
             y[first + i * blockDim.x] = held[i];
-    } else {
-        for (long long i = first; i < vectors; i += blockDim.x)
-            if (i < first + LOADS * blockDim.x)
-                y[i] = x[i];
-    }
 }

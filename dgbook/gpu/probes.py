@@ -601,20 +601,30 @@ def fma_rate(
     accumulators: int = 8,
     threads: int = 256,
     blocks_per_multiprocessor: int = 32,
+    steps: int | None = None,
 ) -> Probe:
     """Multiply-adds a second, by chains of them in registers.
 
     With many warps any number of chains keeps the units busy. With few (128 threads in one block a
     multiprocessor: one warp for each of its four schedulers) only independent chains do: the rate
     grows with `accumulators` until it covers the unit's latency of about four clocks.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    accumulators : int
+        Independent chains in a thread, 1 to 8.
+    threads, blocks_per_multiprocessor : int
+        In a block, and blocks for each multiprocessor.
+    steps : int, optional
+        Of 16 FMA each; so many that a launch takes a good fraction of a millisecond without it.
     """
     device = _require_cuda(device, "fma_rate")
     real = np.dtype(dtype).type
     kernel = make_fma(dtype, accumulators)
     blocks = blocks_per_multiprocessor * device.multiprocessors
     count = blocks * threads
-    # Fewer threads work longer, so that a launch always takes a good fraction of a millisecond.
-    rounds = max(256, 2**21 // (blocks_per_multiprocessor * threads))
+    rounds = steps or max(256, 2**21 // (blocks_per_multiprocessor * threads))
     start = device.array(np.linspace(0, 1, count, dtype=dtype))
     out = device.empty(count, dtype)
     x, y = real(0.999), real(0.001)

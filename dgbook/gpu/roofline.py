@@ -10,13 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu.device import Device
 from dgbook.gpu.probes import copy, copy_grid_stride, fma_rate
+from dgbook.gpu.source import load
 from dgbook.gpu.timing import cache_bytes, measurable, measure
+
+COPY_SOURCE = Path(__file__).with_name("copy.cu")
 
 
 @dataclass(frozen=True)
@@ -140,9 +144,10 @@ def ceilings(device: Device | str | None = None, quick: bool = False) -> Ceiling
 
 def _gpu_ceilings(device: Device, quick: bool) -> Ceilings:
     nbytes = _copy_bytes(device, quick)
+    _, _, copies = gpu_copies(device, nbytes)
     seconds = {
         name: measure(function, device, samples=20 if quick else 30).median
-        for name, function in _gpu_copies(device, nbytes).items()
+        for name, function in copies.items()
     }
     fastest = min(seconds, key=seconds.__getitem__)
     rates = {dtype: fma_rate(device, dtype).TFLOPs for dtype in ("float32", "float64")}
@@ -163,15 +168,40 @@ def _copy_bytes(device: Device, quick: bool) -> int:
     return min(wanted, device.memory_bytes // 8) // 2**20 * 2**20
 
 
-def _gpu_copies(device: Device, nbytes: int) -> dict[str, Callable[[], None]]:
+def gpu_copies(device: Device, nbytes: int) -> tuple[Any, Any, dict[str, Callable[[], None]]]:
+    """The copies that compete for the bandwidth ceiling.
+
+    Parameters
+    ----------
+    device : Device
+        A CUDA device.
+    nbytes : int
+        A multiple of 16.
+
+    Returns
+    -------
+    x, y : float64 arrays on the device
+    copies : dict
+        By name, functions each of which copies all of x to y.
+    """
     x = device.array(np.arange(nbytes // 8, dtype=np.float64))
     y = device.empty(nbytes // 8, np.float64)
+    vectors = load(COPY_SOURCE, "copy")
+    words = x.view(np.float32), y.view(np.float32)
     persistent = 8 * device.multiprocessors
-    return {
-        "one element a thread": lambda: copy[-(-x.size // 256), 256](x, y),
-        "a grid that strides": lambda: copy_grid_stride[persistent, 256](x, y),
-        "the driver's": lambda: y.data.copy_from_device_async(x.data, nbytes),
-    }
+    return (
+        x,
+        y,
+        {
+            "one element a thread": lambda: copy[-(-x.size // 256), 256](x, y),
+            "a grid that strides": lambda: copy_grid_stride[persistent, 256](x, y),
+            # 16 bytes a vector, 4 vectors a thread
+            "16 bytes an access": lambda: vectors[-(-nbytes // (16 * 4 * 256)), 256](
+                *words, nbytes // 16
+            ),
+            "the driver's": lambda: y.data.copy_from_device_async(x.data, nbytes),
+        },
+    )
 
 
 def _cpu_ceilings(device: Device, quick: bool) -> Ceilings:

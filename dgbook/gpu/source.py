@@ -36,6 +36,10 @@ _TYPES = {
 _SPELLINGS = {np.float32: "float", np.float64: "double", np.int32: "int", np.int64: "long long"}
 
 
+class CompilerNotFoundError(RuntimeError):
+    """A compiler is not installed here; the message says how to get it."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter of a kernel in CUDA C++.
@@ -116,20 +120,28 @@ class CudaKernel:
 
         Raises
         ------
+        CompilerNotFoundError
+            Without NVRTC.
         RuntimeError
-            Without NVRTC, or if it refuses the source: the compiler's own words.
+            If NVRTC refuses the source: the compiler's own words.
         """
-        return _nvrtc(self.text, str(self.path), (f"-arch=compute_{cc[0]}{cc[1]}", *self.compiler_options))
+        architecture = f"--gpu-architecture=compute_{cc[0]}{cc[1]}"
+        return _nvrtc(self.text, str(self.path), (architecture, *self.compiler_options))
 
     def __getitem__(self, configuration: tuple) -> Callable[..., None]:
-        grid, block, shared = launching.configuration(self.name, configuration)
+        if not isinstance(configuration, tuple) or len(configuration) not in (2, 3):
+            raise TypeError(
+                f"kernel {self.name}: launch it as kernel[grid, block](...) or "
+                f"kernel[grid, block, shared_bytes](...), not kernel[{configuration!r}]"
+            )
+        grid, block, shared = (*configuration, 0)[:3]
 
         def launch(*args: Any) -> None:
             converted = self._arguments(args)
             function = self._function
             if shared > STATIC_SHARED_LIMIT:
                 function.max_dynamic_shared_size_bytes = shared
-            if launching.is_preparing():
+            if launching._preparing:
                 function.compile()
             else:
                 function(_tuple(grid), _tuple(block), converted, shared_mem=shared)
@@ -271,7 +283,7 @@ def _nvrtc(text: str, name: str, options: tuple[str, ...]) -> str:
     try:
         from cuda.bindings import nvrtc
     except ImportError:
-        raise RuntimeError(
+        raise CompilerNotFoundError(
             "CUDA C++ is compiled by NVRTC through cuda-bindings, which is not installed: install "
             "dgbook[cuda12] or dgbook[cuda13]"
         ) from None
@@ -279,7 +291,8 @@ def _nvrtc(text: str, name: str, options: tuple[str, ...]) -> str:
     def check(result: tuple) -> Any:
         status, *values = result
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            raise RuntimeError(f"{name}: NVRTC says {nvrtc.nvrtcGetErrorString(status)[1].decode()}")
+            said = nvrtc.nvrtcGetErrorString(status)[1].decode()
+            raise RuntimeError(f"{name}: NVRTC says {said}")
         return values[0] if values else None
 
     program = check(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))

@@ -177,6 +177,22 @@ def test_partition_refuses(arguments, error, message):
         partition(box((2, 2)), *arguments)
 
 
+def test_metis_sees_a_graph_without_loops_and_double_edges(monkeypatch):
+    """Its manual asks for that; short periods have both."""
+    import pymetis
+
+    graphs = []
+
+    def part_graph(parts, adjacency):
+        graphs.append(adjacency)
+        return 0, [0] * len(adjacency)
+
+    monkeypatch.setattr(pymetis, "part_graph", part_graph)
+    for cells in (1, 2, 3):
+        partition(box(cells, periodic=True), 3, method="metis")
+    assert graphs == [[[]], [[1], [0]], [[1, 2], [0, 2], [0, 1]]]
+
+
 def test_metis_says_what_to_do_without_pymetis(monkeypatch):
     monkeypatch.setitem(sys.modules, "pymetis", None)
     with pytest.raises(RuntimeError, match="pip install pymetis"):

@@ -170,6 +170,13 @@ def test_smallest_files(tmp_path, content):
     assert np.allclose(volumes, [1 / 6, 1 / 3])
 
 
+@pytest.mark.parametrize(
+    "content", [file_22(elements=TETS[::-1]), file_41("3 1 4 2\n2 2 3 4 5\n1 1 2 3 4")]
+)
+def test_elements_keep_the_order_of_the_file(tmp_path, content):
+    assert read(write(tmp_path, content)).elements.tolist() == [[1, 2, 3, 4], [0, 1, 2, 3]]
+
+
 def test_skips_unknown_sections_comments_and_windows_line_ends(tmp_path):
     extra = section("Comments", "a mesh", "$5 only") + section("NodeData", "1", '"u"', "0.5")
     text = file_22().replace("$Nodes", extra + "$Nodes") + section("Periodic", 0)
@@ -199,9 +206,16 @@ def test_names_of_groups(tmp_path):
         mesh.faces("wall")
 
 
+def test_faces_in_no_group_do_not_matter(tmp_path):
+    """Gmsh saves them on request, once for each surface of the geometry that they belong to."""
+    mesh = read(write(tmp_path, file_22(elements=[*TETS, "3 2 2 0 1 1 2 3", "4 2 2 0 2 1 2 3"])))
+    assert mesh.K == 2
+    assert list(mesh.boundary) == ["unnamed"]
+
+
 def test_several_groups_of_one_entity(tmp_path):
     """Version 4.1 lists them with the entity, version 2.2 repeats the elements."""
-    entities = "0 0 0 1\n1 0 0 0 1 1 1 2 6 7 0"
+    entities = "0 0 0 1\n1 0 0 0 1 1 1 2 -6 7 0"  # the sign tells an orientation
     new = read(write(tmp_path, file_41(entities=entities)))
     twice = [*TETS, "3 4 2 7 1 1 2 3 4", "4 4 2 7 1 2 3 4 5"]
     twice[:2] = [t.replace(" 2 0 ", " 2 6 ") for t in TETS]
@@ -391,6 +405,14 @@ FAULTS = {
     ),
     "no node at all": (file_22(points={}), "element 1 refers to node 1"),
     "not finite": (file_22(NAN), "node 3 has a coordinate that is not finite"),
+    "not finite out of the plane": (
+        file_22({1: "0 0 0", 2: "1 0 nan", 3: "0 1 0"}, ["1 2 0 1 2 3"]),
+        "node 2 has a coordinate that is not finite",
+    ),
+    "announced wrongly, nodes": (
+        replaced(file_41(), ("$Nodes\n1 5 1 5", "$Nodes\n1 6 1 5")),
+        r"\$Nodes announces 6 entries and holds 5",
+    ),
     "infinite": (file_22({**POINTS, 3: "0 0 inf"}), "node 3 has a coordinate"),
     "face of three": (
         file_22({**POINTS, 6: "2 2 2"}, [*TETS, "5 4 0 2 3 4 6"]),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import cuda, device, jit, probes
-from dgbook.gpu.roofline import ceilings
+from dgbook.gpu.roofline import ceilings, gpu_copies
 from dgbook.gpu.timing import beyond_cache, measure
 from dgbook.gpu.tune import best, tune
 from dgbook.time import lsrk45, midpoint, rk4
@@ -349,6 +349,15 @@ def test_a_function_that_waits_is_said_to_be_host_bound():
     timing = measure(waits, GPU, samples=20)
     assert timing.host_bound
     assert timing.median > 1.5e-4
+
+
+def test_the_ceilings_copies_copy():
+    for nbytes in (2**20, 2**20 + 48):  # the second is no multiple of what a block copies
+        x, y, copies = gpu_copies(GPU, nbytes)
+        for name, function in copies.items():
+            y.fill(np.nan)
+            function()
+            assert same(y, GPU.to_numpy(x)), name
 
 
 def test_ceilings():

@@ -1,0 +1,187 @@
+"""CUDA C++ kernels: loaded, checked, compiled without a GPU, and never simulated."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dgbook.gpu
+from dgbook.gpu.compile import compile
+from dgbook.gpu.source import Parameter, load
+
+f4, f8 = np.float32, np.float64
+KERNELS = Path(__file__).with_name("kernels.cu")
+COPY = Path(dgbook.gpu.__file__).with_name("copy.cu")
+SINGLE, DOUBLE = {"REAL": f4}, {"REAL": "double"}
+
+
+class OnGpu:
+    """As much of an array on a GPU as is looked at before a launch."""
+
+    def __init__(self, values, address=256):
+        self.__cuda_array_interface__ = {}
+        self.dtype, self.flags = values.dtype, values.flags
+        self.data = type("Memory", (), {"ptr": address})
+
+
+# -- compiling -----------------------------------------------------------------------------
+
+
+def test_copy_moves_16_bytes_an_access(cc, held):
+    found = held(load(COPY, "copy"))
+    assert len(re.findall(r"ld\.global\.v4\.[bfu]32", found.ptx)) == 4
+    assert len(re.findall(r"st\.global\.v4\.[bfu]32", found.ptx)) == 4
+    assert not re.search(r"(ld|st)\.global\.[bfu]", found.ptx)
+    # four vectors of four words are held at once
+    assert found.registers >= 16
+    assert found.occupancy(256) >= 0.75
+
+
+def test_a_macro_says_the_precision(cc, held):
+    single = held(load(KERNELS, "scale", SINGLE))
+    double = held(load(KERNELS, "scale", DOUBLE), dtype="float64")
+    assert "mul.f32" in single.ptx
+    assert double.fp64_instructions == 1
+
+
+def test_shared_bytes(cc, held):
+    assert held(load(KERNELS, "reverse", SINGLE)).shared_bytes == 128 * 4
+    assert held(load(KERNELS, "reverse", DOUBLE), dtype="float64").shared_bytes == 128 * 8
+    assert held(load(KERNELS, "reverse_all", SINGLE)).shared_bytes == 0
+
+
+def test_max_registers_is_kept_and_spills(cc, held):
+    assert held(load(KERNELS, "juggle", SINGLE)).registers > 64
+    bound = compile(load(KERNELS, "juggle", SINGLE, max_registers=40), cc=cc)
+    assert bound.registers <= 40
+    assert bound.spill_bytes >= 24 * 8  # stored and loaded, those of 64 that have no register
+    assert bound.stack_bytes >= 24 * 4
+
+
+def test_other_kernels_of_the_file_do_not_count(cc):
+    assert compile(load(KERNELS, "scale", SINGLE), cc=cc).fp64_instructions == 0
+    assert compile(load(KERNELS, "precise", SINGLE), cc=cc).fp64_instructions == 1
+
+
+def test_options_reach_the_compiler():
+    assert ".loc" in compile(load(KERNELS, "scale", SINGLE, lineinfo=True)).ptx
+    assert ".ftz" in compile(load(KERNELS, "scale", SINGLE, fastmath=True)).ptx
+    assert ".ftz" not in compile(load(KERNELS, "scale", SINGLE)).ptx
+
+
+def test_what_the_compiler_refuses_is_told(tmp_path):
+    wrong = tmp_path / "wrong.cu"
+    wrong.write_text('extern "C" __global__ void wrong(float* x) { x[0] = undeclared; }\n')
+    with pytest.raises(RuntimeError, match=r'wrong\.cu.*line 1|wrong\.cu\(1\).*"undeclared"'):
+        compile(load(wrong, "wrong"))
+
+
+# -- loading -------------------------------------------------------------------------------
+
+
+def test_parameters_are_read_from_the_source():
+    expected = (
+        Parameter("x", np.dtype(f4), True, 4),
+        Parameter("y", np.dtype(f4), True, 4),
+        Parameter("factor", np.dtype(f4), False, 4),
+        Parameter("n", np.dtype(np.int32), False, 4),
+    )
+    assert load(KERNELS, "scale", SINGLE).parameters == expected
+    assert [p.dtype for p in load(KERNELS, "scale", DOUBLE).parameters] == [f8, f8, f8, np.int32]
+    assert [p.name for p in load(KERNELS, "reverse", SINGLE).parameters] == ["x", "y"]
+    assert load(COPY, "copy").parameters == (
+        Parameter("x", np.dtype(f4), True, 16),
+        Parameter("y", np.dtype(f4), True, 16),
+        Parameter("vectors", np.dtype(np.int64), False, 8),
+    )
+
+
+def test_a_kernel_knows_its_file():
+    kernel = load(str(KERNELS), "scale", {"REAL": f8, "ROWS": 3, "NAME_2": "x"})
+    assert kernel.text == KERNELS.read_text()
+    assert kernel.defines == {"REAL": "double", "ROWS": "3", "NAME_2": "x"}
+    assert "-DREAL=double" in kernel.compiler_options
+    assert repr(kernel) == "<CUDA C++ kernel scale>"
+
+
+@pytest.mark.parametrize("name", ["scal", "row", "scale_all", ""])
+def test_unknown_kernels(name):
+    with pytest.raises(ValueError, match=rf"name = '{name}': .*kernels\.cu has no kernel"):
+        load(KERNELS, name, SINGLE)
+
+
+def test_unknown_files():
+    with pytest.raises(FileNotFoundError, match=r"path = 'nowhere\.cu'"):
+        load("nowhere.cu", "scale")
+
+
+def test_types_that_are_not_understood():
+    with pytest.raises(TypeError, match=r"kernel pointers: parameter 'float\*\* x'"):
+        load(KERNELS, "pointers", SINGLE)
+    with pytest.raises(TypeError, match="kernel scale: parameter 'const REAL"):
+        load(KERNELS, "scale")  # REAL is not defined
+
+
+@pytest.mark.parametrize("macro", ["T", "2D", "A B", "x-y", ""])
+def test_names_of_macros(macro):
+    with pytest.raises(ValueError, match=f"kernel scale: macro '{macro}'"):
+        load(KERNELS, "scale", {**SINGLE, macro: 1})
+
+
+@pytest.mark.parametrize("value", [None, 1.5, [1], "f2", np.complex64])
+def test_values_of_macros(value):
+    kernel = {"REAL": "float", "VALUE": value}
+    if isinstance(value, str):  # a string stands as it is
+        assert load(KERNELS, "scale", kernel).defines["VALUE"] == value
+        return
+    with pytest.raises(TypeError, match="kernel scale: macro VALUE = "):
+        load(KERNELS, "scale", kernel)
+
+
+def test_unknown_options():
+    with pytest.raises(TypeError, match="kernel scale: unknown option 'registers'"):
+        load(KERNELS, "scale", SINGLE, registers=3)
+
+
+# -- launching -----------------------------------------------------------------------------
+
+
+def test_cuda_cpp_is_not_simulated():
+    kernel = load(KERNELS, "scale", SINGLE)
+    x = np.zeros(4, f4)
+    with pytest.raises(TypeError, match=r"kernel scale: argument x is a NumPy array.*simulated"):
+        kernel[1, 4](x, x, f4(2), 4)
+
+
+def test_arguments_are_checked_before_anything_is_compiled():
+    kernel = load(KERNELS, "scale", SINGLE)
+    good = OnGpu(np.zeros((4, 4), f4))
+    wrong = {
+        r"3 arguments given; it takes 4: x, y, factor, n": (good, good, 2.0),
+        r"argument y has dtype float64; the source says float32": (good, OnGpu(np.zeros(4)), 2, 4),
+        r"argument x = 1\.5; it takes an array": (1.5, good, 2.0, 4),
+        r"argument n = <.*>; it takes a number": (good, good, 2.0, good),
+        r"argument x is not C-contiguous": (OnGpu(np.zeros((4, 4), f4).T), good, 2.0, 4),
+    }
+    for message, args in wrong.items():
+        with pytest.raises(TypeError, match=f"kernel scale: {message}"):
+            kernel[1, 4](*args)
+    with pytest.raises(ValueError, match="argument y begins at an address .* of 16 bytes"):
+        load(COPY, "copy")[1, 4](good, OnGpu(np.zeros(4, f4), address=264), 1)
+
+
+def test_numbers_become_what_the_source_says():
+    kernel = load(KERNELS, "scale", SINGLE)
+    good = OnGpu(np.zeros(4, f4))
+    *_, factor, n = kernel._arguments((good, good, 2, np.int64(4)))
+    assert (type(factor), type(n)) == (f4, np.int32)
+    with pytest.raises(OverflowError):
+        kernel._arguments((good, good, 2, 2**40))
+
+
+def test_kernels_are_launched_with_a_configuration():
+    kernel = load(KERNELS, "scale", SINGLE)
+    for configuration in (1, (1,), (1, 2, 3, 4)):
+        with pytest.raises(TypeError, match=r"kernel scale: launch it as kernel\[grid, block\]"):
+            kernel[configuration]

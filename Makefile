@@ -4,7 +4,7 @@
 #   make book         build the pages from the stored outputs, print the address of the first one
 #   make test         everything that can be tested without a GPU
 #   make live         open the chapters in JupyterLab
-#   make gpu          on a machine with a CUDA device: its tests, then run the chapters, store outputs
+#   make gpu          with a CUDA device: test on it, write records, run the chapters, store outputs
 #   make assignments  make the students' versions of the assignments
 #   make grade        grade what lies in exercises/submitted
 #   make lock         renew requirements*.txt from requirements*.in (needs uv)
@@ -28,8 +28,12 @@ test: .venv/made .venv-colab/made
 live: .venv/made
 	.venv/bin/jupyter lab chapters
 
+# The first line stops a machine without a device from storing outputs without measurements.
 gpu: .venv/made
+	$(RUN) -c "from dgbook.gpu import device; print(device('cuda'))"
 	$(RUN) -m pytest tests/gpu
+	$(RUN) -m dgbook bench machine
+	$(RUN) -m dgbook bench linear
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
 
 assignments: .venv/made
@@ -38,15 +42,15 @@ assignments: .venv/made
 grade: .venv/made
 	$(RUN) tools/assignments.py grade
 
-.venv/made: requirements.txt pyproject.toml tools/check_python.sh
+.venv/made: requirements.txt pyproject.toml
 	sh tools/check_python.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	$(RUN) -m pip install -q --disable-pip-version-check -r requirements.txt
+	$(RUN) -m pip install -q --no-compile --disable-pip-version-check -r requirements.txt
 	$(RUN) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 # The second lane of the tests: the versions that Colab has.
-.venv-colab/made: requirements-colab.txt tools/colab_lane.sh
+.venv-colab/made: requirements-colab.txt
 	sh tools/colab_lane.sh $(PYTHON)
 
 lock:

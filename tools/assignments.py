@@ -40,12 +40,13 @@ from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import Execute
+from nbgrader.preprocessors import Execute, LimitOutput, OverwriteCells, SaveAutoGrades, SaveCells
 from nbgrader.utils import is_grade, is_locked
 from traitlets.config import Config, PyFileConfigLoader
 
 EXERCISES = Path(__file__).resolve().parents[1] / "exercises"
 SETUP = "setup"  # cells whose id begins so run again before each test
+INSTRUCTOR = "instructor"  # hands in the solution, with every class
 FIGURE = "figure"  # cells whose id begins so show something and are not run for a grade
 
 
@@ -102,13 +103,18 @@ def source_notebook(assignment: str) -> NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
+def _name(cell: NotebookNode) -> str:
+    """nbgrader's id of a cell, or an empty string."""
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
 def parts_of(notebook: NotebookNode) -> list[Part]:
     """The graded parts of a notebook that are worth points, in order."""
     graded = [c for c in notebook.cells if is_grade(c) and c.metadata.nbgrader.points]
     return [
         Part(
-            name=c.metadata.nbgrader.grade_id,
-            task=re.search(r"\d+", c.metadata.nbgrader.grade_id).group(),
+            name=_name(c),
+            task=re.search(r"\d+", _name(c)).group(),
             points=float(c.metadata.nbgrader.points),
             by_hand=not is_locked(c),
         )
@@ -149,8 +155,13 @@ def convert(converter: type[BaseConverter], config: Config) -> None:
     made.start()
 
 
-def generate(config: Config) -> NotebookNode:
-    """Make the students' version, enter the assignment in the gradebook, return the notebook."""
+def generate(config: Config, gradebook: bool) -> NotebookNode:
+    """Make the students' version and return it; on demand, enter its cells in a gradebook."""
+    config = copy.deepcopy(config)
+    if not gradebook:
+        steps = GenerateAssignment.preprocessors.default_args[0]
+        config.GenerateAssignment.no_database = True
+        config.GenerateAssignment.preprocessors = [s for s in steps if s is not SaveCells]
     convert(GenerateAssignment, config)
     name = config.CourseDirectory.assignment_id
     path = Path(config.CourseDirectory.root) / "release" / name / f"{name}.ipynb"
@@ -167,7 +178,7 @@ def release(assignment: str, destination: Path = EXERCISES / "release") -> Path:
     """
     folder = destination / assignment
     with tempfile.TemporaryDirectory() as temporary:
-        generate(course(Path(temporary), assignment))
+        generate(course(Path(temporary), assignment), gradebook=False)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(Path(temporary) / "release" / assignment, folder)
     return folder
@@ -184,7 +195,7 @@ def normalize(submission: NotebookNode, template: NotebookNode) -> NotebookNode:
     Students delete cells, and some editors drop metadata. A cell is known by nbgrader's id or,
     where that is lost, by its own; one that is missing comes back as it was handed out, after the
     cell it followed. Of two cells with one id, pasted perhaps, the last one counts. Tags go: one
-    of them would keep a test from running.
+    of them would keep a test from running. So do outputs.
 
     Parameters
     ----------
@@ -196,7 +207,7 @@ def normalize(submission: NotebookNode, template: NotebookNode) -> NotebookNode:
     NotebookNode
         A new notebook; cells that students added are in it, where they were.
     """
-    known = {c.metadata.nbgrader.grade_id: c for c in template.cells if "nbgrader" in c.metadata}
+    known = {_name(c): c for c in template.cells if _name(c)}
     cells: list[NotebookNode] = []
     place: dict[str, NotebookNode] = {}
     for cell in copy.deepcopy(submission.cells):
@@ -207,6 +218,8 @@ def normalize(submission: NotebookNode, template: NotebookNode) -> NotebookNode:
             if name in place:
                 del place[name].metadata["nbgrader"]
             place[name] = cell
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
         cells.append(cell)
 
     position = 0
@@ -217,10 +230,9 @@ def normalize(submission: NotebookNode, template: NotebookNode) -> NotebookNode:
             cells.insert(position, copy.deepcopy(original))
             position += 1
 
-    notebook = nbformat.v4.new_notebook(cells=cells, metadata=copy.deepcopy(template.metadata))
-    for i, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{i}"  # nbformat wants them, and wants them different
-    return notebook
+    for i, cell in enumerate(cells):
+        cell.id = _name(cell) or f"other-{i}"  # nbformat wants them different
+    return nbformat.v4.new_notebook(cells=cells, metadata=copy.deepcopy(template.metadata))
 
 
 class ResilientExecute(Execute):
@@ -228,12 +240,11 @@ class ResilientExecute(Execute):
 
     interrupt_on_timeout = False  # a loop may catch the interrupt; the kernel is killed instead
     shutdown_kernel = "immediate"
-    skip_cells_with_tag = ""
+    limits = Limits()
 
-    def __init__(self, *args: Any, limits: Limits = Limits(), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.limits = limits
-        self.timeout_func = lambda cell: max(1.0, min(limits.cell_seconds, self._time_left()))
+        self.timeout_func = lambda _: max(1.0, min(self.limits.cell_seconds, self._time_left()))
 
     def preprocess(
         self, nb: NotebookNode, resources: Any = None, km: Any = None
@@ -241,17 +252,12 @@ class ResilientExecute(Execute):
         """Execute a notebook; each cell that ends its kernel is left out of the next attempt."""
         self._deadline = time.monotonic() + self.limits.total_seconds
         self._failed: dict[int, tuple[str, str]] = {}
-        self._setup = [
-            c
-            for c in nb.cells
-            if c.metadata.get("nbgrader", {}).get("grade_id", "").startswith(SETUP)
-        ]
+        self._setup = "\n\n".join(c.source for c in nb.cells if _name(c).startswith(SETUP))
         while True:
             try:
                 return super().preprocess(nb, resources, km)
             except CellTimeoutError:
-                limit = f"the cell ran longer than {self.limits.cell_seconds:g} s"
-                self._failed[self._index] = ("TimeLimit", limit)
+                self._failed[self._index] = ("TimeLimit", "the cell ran too long")
             except DeadKernelError:
                 self._failed[self._index] = ("Crash", "the cell ended the Python process")
 
@@ -261,7 +267,6 @@ class ResilientExecute(Execute):
         self._index = index
         if cell.cell_type != "code":
             return cell, resources
-        name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
         if self._time_left() <= 0:
             self._failed[index] = ("TimeLimit", "there was no time left for this cell")
         if index in self._failed:
@@ -270,14 +275,13 @@ class ResilientExecute(Execute):
                 nbformat.v4.new_output("error", ename=error, evalue=message, traceback=[message])
             ]
             return cell, resources
-        if name.startswith(FIGURE):
+        if _name(cell).startswith(FIGURE):
             return cell, resources
-        if index == 0 or not self.code_cells_executed:
+        if not self.code_cells_executed:
             # In a kernel they end the process between two cells, and another cell gets the blame.
-            self._run_aside("exit = quit = None", index)
+            self._run_aside("globals().update(exit=None, quit=None)", index)
         if is_grade(cell):
-            for setup in self._setup:
-                self._run_aside(setup.source, index)
+            self._run_aside(self._setup, index)
         cell, resources = super().preprocess_cell(cell, resources, index)
         if is_grade(cell):
             cell.outputs = [_countable(o) for o in cell.outputs if o.output_type in _COUNTED]
@@ -321,12 +325,10 @@ def _grade_one(config: Config, seed: int, limits: Limits, feedback: bool) -> Non
         PYDEVD_DISABLE_FILE_VALIDATION="1",
     )
 
-    class Limited(ResilientExecute):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, limits=limits, **kwargs)
-
-    steps = Autograde.autograde_preprocessors.default_args[0]
-    config.Autograde.autograde_preprocessors = [Limited if s is Execute else s for s in steps]
+    limited = type("LimitedExecute", (ResilientExecute,), {"limits": limits})
+    # Metadata are the instructor's own already, and outputs and twins are gone: see `normalize`.
+    config.Autograde.sanitize_preprocessors = [OverwriteCells]
+    config.Autograde.autograde_preprocessors = [limited, LimitOutput, SaveAutoGrades]
     convert(Autograde, config)
     if feedback:
         convert(GenerateFeedback, config)
@@ -366,8 +368,7 @@ def _incidents(path: Path) -> str:
     for cell in nbformat.read(path, as_version=4).cells:
         for output in cell.get("outputs", []):
             if output.output_type == "error" and output.ename in ("TimeLimit", "Crash"):
-                name = cell.metadata.get("nbgrader", {}).get("grade_id", "a cell of their own")
-                found.append(f"{output.ename} in {name}")
+                found.append(f"{output.ename} in {_name(cell) or 'a cell of their own'}")
     return ", ".join(found)
 
 
@@ -407,7 +408,7 @@ def grade(
     root.mkdir(parents=True, exist_ok=True)
     (root / "logs").mkdir(exist_ok=True)
     config = course(root, assignment)
-    template = generate(config)
+    template = generate(config, gradebook=True)
     parts = parts_of(template)
 
     bodies: dict[str, Callable[[], None]] = {}
@@ -460,7 +461,7 @@ def find_submissions(folder: Path, assignment: str) -> dict[str, Path]:
     Raises
     ------
     ValueError
-        If a student has more than one notebook, or a name that makes no file name.
+        If a student has more than one notebook, or a name that is taken or makes no file name.
     """
     found: dict[str, Path] = {}
     for path in sorted(folder.rglob("*.ipynb")):
@@ -474,6 +475,8 @@ def find_submissions(folder: Path, assignment: str) -> dict[str, Path]:
             raise ValueError(
                 f"{path}: the student's name is {student!r}; allowed are letters, digits and ._@+-"
             )
+        if student == INSTRUCTOR:
+            raise ValueError(f"{path}: the student's name is {student!r}, which stands for you")
         if student in found:
             raise ValueError(f"{student} has two notebooks: {found[student]} and {path}")
         found[student] = path
@@ -575,7 +578,7 @@ def examples(assignment: str, template: NotebookNode) -> list[Example]:
 def write_examples(assignment: str, folder: Path) -> list[Example]:
     """Write the example submissions as a class would hand them in; returns them."""
     with tempfile.TemporaryDirectory() as temporary:
-        template = generate(course(Path(temporary), assignment))
+        template = generate(course(Path(temporary), assignment), gradebook=False)
     found = examples(assignment, template)
     folder.mkdir(parents=True, exist_ok=True)
     for example in found:
@@ -646,11 +649,18 @@ def main(arguments: list[str]) -> int:
         return 2
     print(f"seed {seed} (the same grading again: --seed {seed})", flush=True)
     if submissions:
-        parts, results = grade(
-            options.assignment, submissions, options.output, seed, options.jobs, limits
+        solution = EXERCISES / "source" / options.assignment / f"{options.assignment}.ipynb"
+        everybody = {INSTRUCTOR: solution, **submissions}
+        parts, (check, *results) = grade(
+            options.assignment, everybody, options.output, seed, options.jobs, limits
         )
+        lost = [p for p in parts if not p.by_hand and check.points[p.name] != p.points]
+        if lost:
+            print(f"no grades: here the solution itself loses {', '.join(p.name for p in lost)}.")
+            print(f"Why, says {os.path.relpath(options.output)}/feedback/{INSTRUCTOR}")
+            return 1
         write_csv(options.output / "grades.csv", parts, results, seed)
-        print(table(parts, results))
+        print(table(parts, [check, *results]))
         print(f"grades, feedback and gradebook: {os.path.relpath(options.output)}")
         return 0
     if options.submitted:

@@ -164,8 +164,9 @@ def show(
     text = source(kernel)
     if isinstance(kernel, CudaKernel):
         return Shown(kernel.name, text, "cuda", _cost(kernel, (), cc))
-    name = kernel.name if isinstance(kernel, Kernel) else kernel.__name__
-    return Shown(name, text, "python", "" if signature is None else _cost(kernel, signature, cc))
+    if isinstance(kernel, Kernel) and signature is not None:
+        return Shown(kernel.name, text, "python", _cost(kernel, signature, cc))
+    return Shown(kernel.__name__, text, "python")
 
 
 def _cost(kernel: Any, signature: tuple, cc: tuple[int, int] | None) -> str:

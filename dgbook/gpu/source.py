@@ -233,12 +233,15 @@ def _spell(kernel: str, macro: str, value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return _SPELLINGS[np.dtype(value).type]
-    except (TypeError, KeyError):
+        spelling = _SPELLINGS.get(np.dtype(value).type) if value is not None else None
+    except TypeError:
+        spelling = None
+    if spelling is None:
         raise TypeError(
             f"kernel {kernel}: macro {macro} = {value!r}; allowed are integers, strings and the "
             "dtypes float32, float64, int32, int64"
-        ) from None
+        )
+    return spelling
 
 
 def _parameters(path: Path, name: str, defines: dict[str, str]) -> tuple[Parameter, ...]:
@@ -247,7 +250,7 @@ def _parameters(path: Path, name: str, defines: dict[str, str]) -> tuple[Paramet
     found = re.search(
         rf'extern\s+"C"\s+__global__\s[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)\s*\{{', code
     )
-    if not found:
+    if not found or not name:
         raise ValueError(
             f'name = {name!r}: {path} has no kernel declared extern "C" __global__ void {name}(...)'
         )
@@ -282,11 +285,13 @@ def _nvrtc(text: str, name: str, options: tuple[str, ...]) -> str:
     """Compile CUDA C++ to PTX."""
     try:
         from cuda.bindings import nvrtc
-    except ImportError:
+
+        nvrtc.nvrtcVersion()  # loads the library
+    except (ImportError, RuntimeError) as error:
         raise CompilerNotFoundError(
-            "CUDA C++ is compiled by NVRTC through cuda-bindings, which is not installed: install "
-            "dgbook[cuda12] or dgbook[cuda13]"
-        ) from None
+            "CUDA C++ is compiled by NVRTC, which was not found here: install dgbook[cuda12] or "
+            f"dgbook[cuda13] ({error})"
+        ) from error
 
     def check(result: tuple) -> Any:
         status, *values = result

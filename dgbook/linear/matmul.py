@@ -18,28 +18,32 @@ def stage(launcher: Launcher, u: Any, res: Any, number: int, dt: float) -> None:
     ----------
     launcher : Launcher
         Whose arrays are used, and whose device.
-    u, res : (n, K Np + ghosts) arrays of the device
+    u, res : (n, (K + ghosts) Np) arrays of the device
         Changed in place, but for the ghosts.
     number : int
         The stage s, 0 to 4.
     dt : float
     """
-    a, n, Np, Nfp = launcher.arrays, launcher.shape.n, launcher.shape.Np, launcher.shape.Nfp
-    nodes = launcher.nodes
+    a, shape, K = launcher.arrays, launcher.shape, launcher.operator.mesh.K
+    dim, n, Np, Nfp, nodes = shape.dim, shape.n, shape.Np, shape.Nfp, launcher.nodes
+    derivative = a["derivative"].reshape(dim, Np, Np)
+    speeds = a["speeds"].reshape(K, dim, n, n)
+    face_matrix = a["face_matrix"].reshape(K, dim + 1, n, n)
+    lift = a["lift"].reshape(-1, Np)
+
     state = u[:, :nodes].reshape(-1, Np)
-    du_dr = [(state @ a["derivative"][i]).reshape(n, -1, Np) for i in range(launcher.shape.dim)]
-    minus = u[:, :nodes].reshape(n, -1, Np)[:, :, a["interior"]]
-    plus = u[:, a["exterior"].ravel()].reshape(minus.shape)
-    jump = (minus - plus).reshape(*minus.shape[:2], -1, Nfp)
+    du_dr = [(state @ D).reshape(n, K, Np) for D in derivative]
+    interior = state[:, a["interior"]].reshape(n, K, dim + 1, Nfp)
+    jump = interior - u[:, a["exterior"]].reshape(interior.shape)
     for f in range(n):
         rhs = 0
         for g in range(n):
             for i, du in enumerate(du_dr):
-                rhs = rhs - a["speeds"][:, i, f, g, None] * du[g]
+                rhs = rhs - speeds[:, i, f, g, None] * du[g]
         flux = 0
         for g in range(n):
-            flux = flux + a["face_matrix"][:, :, f, g, None] * jump[g]
-        rhs = rhs + flux.reshape(len(flux), -1) @ a["lift"]
+            flux = flux + face_matrix[:, :, f, g, None] * jump[g]
+        rhs = rhs + flux.reshape(K, -1) @ lift
         res[f, :nodes] *= launcher.real(lsrk45.A[number])
         res[f, :nodes] += launcher.real(dt) * rhs.reshape(-1)
     u[:, :nodes] += launcher.real(lsrk45.B[number]) * res[:, :nodes]

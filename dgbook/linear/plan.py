@@ -11,7 +11,7 @@ from dgbook.gpu.tune import best
 
 MAX_THREADS = 1024
 STATIC_SHARED_BYTES = 48 * 1024
-MAX_ACCUMULATORS = 12
+MAX_ACCUMULATORS = 24
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def illegal(plan: Plan, shape: Shape) -> str:
 
     The limits are those of every device from compute capability 7.5 on: 1024 threads and 48 KiB
     of static shared memory a block. One is the compiler's: it must unroll the loop over the
-    accumulators to keep them in registers, and does so up to 12 of them.
+    accumulators to keep them in registers, and does so up to 24 of them.
     """
     threads = plan.elements_per_block * shape.Np
     if threads > MAX_THREADS:
@@ -81,9 +81,9 @@ def illegal(plan: Plan, shape: Shape) -> str:
 
 
 def plans(shape: Shape) -> list[Plan]:
-    """The plans worth trying: blocks of about 64, 128, 256 and 512 threads, 1 to 4 inline."""
+    """The plans worth trying: blocks of about 64, 128, 256 and 512 threads, 1 to 8 inline."""
     rows = {max(1, threads // shape.Np) for threads in (64, 128, 256, 512)}
-    candidates = [Plan(r, e) for r in sorted(rows) for e in (1, 2, 4)]
+    candidates = [Plan(r, e) for r in sorted(rows) for e in (1, 2, 4, 8)]
     return [plan for plan in candidates if not illegal(plan, shape)]
 
 

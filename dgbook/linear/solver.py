@@ -224,13 +224,13 @@ class Solver:
 
 
 @lru_cache(maxsize=64)
-def kernels(shape: Shape, ways: int, plan: Plan) -> tuple[Kernel, Kernel, Kernel, Kernel]:
+def kernels(shape: Shape, plan: Plan) -> tuple[Kernel, Kernel, Kernel, Kernel]:
     """Volume, surface, fused and update kernel, each compiled once for equal arguments."""
     dim, n, Np, Nfp, dtype = shape.dim, shape.n, shape.Np, shape.Nfp, shape.dtype
     return (
         make_volume(dim, n, Np, dtype, plan),
         make_surface(dim, n, Np, Nfp, dtype, plan),
-        make_fused(dim, n, Np, Nfp, ways, dtype, plan),
+        make_fused(dim, n, Np, Nfp, dtype, plan),
         lsrk45.make_update(dtype),
     )
 
@@ -238,35 +238,39 @@ def kernels(shape: Shape, ways: int, plan: Plan) -> tuple[Kernel, Kernel, Kernel
 class Launcher:
     """An operator's arrays on a device, and its kernels launched on them.
 
-    States on the device have shape (n, K Np + ghosts): behind the nodes stand the exterior values
-    of the boundary faces, so that a kernel fetches any exterior value in the same way. In the
-    notation of the reference, with u^+ = M u^- + g on the boundary, the kernels compute
+    States on the device have shape (n, (K + ghosts) Np): behind the elements stand ghost elements
+    with the exterior values of the boundary faces, see ``dgbook.trace``. In the notation of the
+    reference, with u^+ = M u^- + g on the boundary, the kernels compute
 
         F (u^- - M u^- - g) = F (I - M) (u^- - g),
 
     which holds because M or g is zero: the ghosts hold g, the face matrices there F (I - M).
+
+    All other arrays are flat, and indices unsigned: the kernels' docstrings say why.
     """
 
     def __init__(
         self, operator: reference.Operator, device: Device, shape: Shape, plan: Plan
     ) -> None:
         self.operator, self.device, self.shape = operator, device, shape
-        trace, element, K = operator.trace, operator.element, operator.mesh.K
-        self.nodes, self.ghosts = trace.nodes, trace.ghosts
         self.real = np.dtype(shape.dtype).type
+        trace = operator.trace
+        self.nodes = trace.K * trace.Np
+        self.size = (shape.n, (trace.K + trace.ghosts) * trace.Np)
+
         speeds = np.einsum("kid,dab->kiab", operator.rst_xyz, operator.matrices)
         k, f = trace.boundary_faces.T
         face_matrix = operator.face_matrix.copy()
         face_matrix[k, f] = face_matrix[k, f] @ (np.eye(shape.n) - operator.mirrors)
         self.arrays = {
-            "derivative": device.array(operator.derivative.transpose(0, 2, 1)),
-            "lift": device.array(operator.lift.T),
-            "speeds": device.array(speeds),
-            "face_matrix": device.array(face_matrix),
-            "interior": device.array(element.face_nodes.ravel().astype(np.int32)),
-            "exterior": device.array(trace.exterior_or_ghost.reshape(K, -1)),
-            "links": device.array(trace.links),
-            "opposite": device.array(trace.opposite),
+            "derivative": self._flat(operator.derivative.transpose(0, 2, 1), self.real),
+            "lift": self._flat(operator.lift.T, self.real),
+            "speeds": self._flat(speeds, self.real),
+            "face_matrix": self._flat(face_matrix, self.real),
+            "interior": self._flat(operator.element.face_nodes, np.uint32),
+            "exterior": self._flat(trace.exterior_or_ghost, np.uint32),
+            "links": self._flat(trace.links, np.uint32),
+            "opposite": self._flat(trace.opposite, np.uint32),
         }
         self._load(plan)
 
@@ -283,17 +287,20 @@ class Launcher:
             self.surface_kernel,
             self.fused_kernel,
             self.update_kernel,
-        ) = kernels(self.shape, self.operator.trace.ways, plan)
+        ) = kernels(self.shape, plan)
+
+    def _flat(self, values: np.ndarray, dtype: type) -> Any:
+        return self.device.array(values.astype(dtype).ravel())
 
     # -- states ----------------------------------------------------------------------------
 
     def zeros(self) -> Any:
         """A state of zeros, ghosts too."""
-        return self.device.zeros((self.shape.n, self.nodes + self.ghosts), self.real)
+        return self.device.zeros(self.size, self.real)
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (n, K, Np) on the device, its ghosts zero."""
-        state = np.zeros((self.shape.n, self.nodes + self.ghosts), self.real)
+        state = np.zeros(self.size, self.real)
         state[:, : self.nodes] = u.reshape(self.shape.n, -1)
         return self.device.array(state)
 
@@ -305,8 +312,10 @@ class Launcher:
     def set_ghosts(self, state: Any, t: float) -> None:
         """Evaluate the boundary functions at time t, if there are any, and copy them over."""
         if self.operator.sources:
-            data = reference.boundary_data(self.operator, t).reshape(self.shape.n, -1)
-            state[:, self.nodes :] = self.device.array(data)
+            data = reference.boundary_data(self.operator, t)
+            ghosts = np.zeros((*data.shape[:2], self.shape.Np), self.real)
+            ghosts[..., : self.shape.Nfp] = data
+            state[:, self.nodes :] = self.device.array(ghosts.reshape(self.shape.n, -1))
 
     # -- launches --------------------------------------------------------------------------
 

@@ -161,8 +161,8 @@ WRONG = [
     },
     {
         "name": "hang-and-crash",
-        "about": "one function disarms the tests, another never returns, a third "
-        "ends the process",
+        "about": "one function disarms the tests, one never returns, one ends "
+        "the process",
         "changes": [
             (
                 "answer-1-3",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import nbformat
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
@@ -72,3 +74,24 @@ def browser() -> Iterator[Browser]:
         )
         yield chromium
         chromium.close()
+
+
+@pytest.fixture
+def small_book(tmp_path: Path) -> Callable[[Sequence[nbformat.NotebookNode], str], Path]:
+    """Build a book of one chapter with this book's settings: cells, address to its page."""
+
+    def build(cells: Sequence[nbformat.NotebookNode], repository: str = "", **metadata) -> Path:
+        for name in ("_ext", "_static", "vendor"):
+            (tmp_path / name).symlink_to(ROOT / name)
+        (tmp_path / "chapters").mkdir()
+        shutil.copy(ROOT / "_config.yml", tmp_path)
+        shutil.copy(ROOT / "chapters" / "references.bib", tmp_path / "chapters")
+        (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: chapters/one\n")
+        notebook = nbformat.v4.new_notebook(cells=list(cells), metadata=metadata)
+        nbformat.write(notebook, tmp_path / "chapters" / "one.ipynb")
+        command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "-q"]
+        environment = os.environ | {"DGBOOK_REPOSITORY": repository}
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+        return tmp_path / "_build" / "html" / "chapters" / "one.html"
+
+    return build

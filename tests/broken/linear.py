@@ -15,16 +15,18 @@ def make_volume_without_barrier(dim, n, Np, dtype, plan):
         state = cuda.shared.array((n, rows, Np), real)
         node = cuda.threadIdx.x
         row = cuda.threadIdx.y
-        k = min(cuda.blockIdx.x * rows + row, speeds.shape[0] - 1)
+        K = speeds.size // (dim * n * n)
+        k = min(cuda.blockIdx.x * rows + row, K - 1)
         for f in range(n):
             state[f, row, node] = u[f, k * Np + node]
-        if cuda.blockIdx.x * rows + row < speeds.shape[0]:
+        if cuda.blockIdx.x * rows + row < K:
             for f in range(n):
                 total = real(0)
                 for i in range(dim):
                     for m in range(Np):
                         for g in range(n):
-                            total -= speeds[k, i, f, g] * derivative[i, m, node] * state[g, row, m]
+                            c = speeds[((k * dim + i) * n + f) * n + g]
+                            total -= c * derivative[(i * Np + m) * Np + node] * state[g, row, m]
                 rhs[f, k * Np + node] = total
 
     return volume
@@ -40,17 +42,19 @@ def make_volume_transposed(dim, n, Np, dtype, plan):
         state = cuda.shared.array((n, rows, Np), real)
         node = cuda.threadIdx.x
         row = cuda.threadIdx.y
-        k = min(cuda.blockIdx.x * rows + row, speeds.shape[0] - 1)
+        K = speeds.size // (dim * n * n)
+        k = min(cuda.blockIdx.x * rows + row, K - 1)
         for f in range(n):
             state[f, row, node] = u[f, k * Np + node]
         cuda.syncthreads()
-        if cuda.blockIdx.x * rows + row < speeds.shape[0]:
+        if cuda.blockIdx.x * rows + row < K:
             for f in range(n):
                 total = real(0)
                 for i in range(dim):
                     for m in range(Np):
                         for g in range(n):
-                            total -= speeds[k, i, f, g] * derivative[i, node, m] * state[g, row, m]
+                            c = speeds[((k * dim + i) * n + f) * n + g]
+                            total -= c * derivative[(i * Np + node) * Np + m] * state[g, row, m]
                 rhs[f, k * Np + node] = total
 
     return volume
@@ -67,20 +71,22 @@ def make_surface_with_wrong_sign(dim, n, Np, Nfp, dtype, plan):
         flux = cuda.shared.array((n, rows, Nf), real)
         node = cuda.threadIdx.x
         row = cuda.threadIdx.y
-        k = min(cuda.blockIdx.x * rows + row, exterior.shape[0] - 1)
+        K = exterior.size // Nf
+        k = min(cuda.blockIdx.x * rows + row, K - 1)
         for i in range(node, Nf, Np):
             for f in range(n):
                 total = real(0)
                 for g in range(n):
-                    jump = u[g, exterior[k, i]] - u[g, k * Np + interior[i]]
-                    total += face_matrix[k, i // Nfp, f, g] * jump
+                    jump = u[g, exterior[k * Nf + i]] - u[g, k * Np + interior[i]]
+                    face = k * (dim + 1) + i // Nfp
+                    total += face_matrix[(face * n + f) * n + g] * jump
                 flux[f, row, i] = total
         cuda.syncthreads()
-        if cuda.blockIdx.x * rows + row < exterior.shape[0]:
+        if cuda.blockIdx.x * rows + row < K:
             for f in range(n):
                 total = rhs[f, k * Np + node]
                 for i in range(Nf):
-                    total += lift[i, node] * flux[f, row, i]
+                    total += lift[i * Np + node] * flux[f, row, i]
                 rhs[f, k * Np + node] = total
 
     return surface

@@ -18,28 +18,28 @@ extern "C" __global__ void __launch_bounds__(128) reverse(const REAL* x /* of a 
 // Shared memory of a size that the launch says.
 extern "C" __global__ void reverse_all(const REAL* x, REAL* y, int n)
 {
-    extern __shared__ REAL all[];
+    extern __shared__ REAL words[];
     for (int i = threadIdx.x; i < n; i += blockDim.x)
-        all[i] = x[i];
+        words[i] = x[i];
     __syncthreads();
     for (int i = threadIdx.x; i < n; i += blockDim.x)
-        y[i] = all[n - 1 - i];
+        y[i] = words[n - 1 - i];
 }
 
-// 64 numbers a thread that live at once and meet in an order known at run time only.
+// 64 numbers that live at once, others in each thread.
 extern "C" __global__ void juggle(const REAL* x, REAL* y, int turns)
 {
     REAL held[64];
 #pragma unroll
     for (int i = 0; i < 64; ++i)
-        held[i] = x[i];
+        held[i] = x[64 * threadIdx.x + i];
     for (int turn = 0; turn < turns; ++turn)
 #pragma unroll
         for (int i = 0; i < 64; ++i)
             held[i] = held[i] * held[63 - i] + x[turn];
 #pragma unroll
     for (int i = 0; i < 64; ++i)
-        y[i] = held[i];
+        y[64 * threadIdx.x + i] = held[i];
 }
 
 extern "C" __global__ void precise(const float* x, double* y)

@@ -1,6 +1,7 @@
 """CUDA C++ kernels: loaded, checked, compiled without a GPU, and never simulated."""
 
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import dgbook.gpu
 from dgbook.gpu.compile import compile
-from dgbook.gpu.source import Parameter, load
+from dgbook.gpu.source import CompilerNotFoundError, Parameter, load
 
 f4, f8 = np.float32, np.float64
 KERNELS = Path(__file__).with_name("kernels.cu")
@@ -75,6 +76,12 @@ def test_what_the_compiler_refuses_is_told(tmp_path):
     wrong.write_text('extern "C" __global__ void wrong(float* x) { x[0] = undeclared; }\n')
     with pytest.raises(RuntimeError, match=r'wrong\.cu.*line 1|wrong\.cu\(1\).*"undeclared"'):
         compile(load(wrong, "wrong"))
+
+
+def test_without_nvrtc(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    with pytest.raises(CompilerNotFoundError, match=r"NVRTC.*dgbook\[cuda12\]"):
+        compile(load(KERNELS, "scale", {"REAL": "float", "UNSEEN": 1}))
 
 
 # -- loading -------------------------------------------------------------------------------
@@ -167,7 +174,7 @@ def test_arguments_are_checked_before_anything_is_compiled():
     for message, args in wrong.items():
         with pytest.raises(TypeError, match=f"kernel scale: {message}"):
             kernel[1, 4](*args)
-    with pytest.raises(ValueError, match="argument y begins at an address .* of 16 bytes"):
+    with pytest.raises(ValueError, match=r"argument y begins at an address .* of 16 bytes"):
         load(COPY, "copy")[1, 4](good, OnGpu(np.zeros(4, f4), address=264), 1)
 
 

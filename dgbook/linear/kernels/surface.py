@@ -11,46 +11,51 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
     A block holds plan.elements_per_block elements, a row of Np threads each.
     Arguments of the kernel, with Nf = (dim+1) Nfp face nodes an element:
 
-    u, rhs (n, K Np + ghosts)     u^+ at boundary faces is in u's ghosts;
+    u, rhs (n, (K + ghosts) Np)   u^+ at boundary faces is in u's ghosts;
                                   rhs is added to
     interior (Nf,)                volume node of each face node
-    exterior (K, Nf)              where in u its u^+ is
-    face_matrix (K, dim+1, n, n)  Fs F
-    lift (Nf, Np)                 transposed: neighboring threads read
+    exterior (K Nf,)              where in u its u^+ is
+    face_matrix (K (dim+1) n n,)  Fs F
+    lift (Nf Np,)                 transposed: neighboring threads read
                                   neighboring words
     """
     real = np.dtype(dtype).type
     rows = plan.elements_per_block
     Nf = (dim + 1) * Nfp
+    rounds = -(-Nf // Np)
 
     @jit
     def surface(u, interior, exterior, face_matrix, lift, rhs):
         flux = cuda.shared.array((n, rows, Nf), real)
-        jump = cuda.local.array(n, real)
-        node = cuda.threadIdx.x
-        row = cuda.threadIdx.y
-        K = exterior.shape[0]
+        node = np.uint32(cuda.threadIdx.x)
+        row = np.uint32(cuda.threadIdx.y)
+        K = np.uint32(exterior.size // Nf)
+        mine = np.uint32(cuda.blockIdx.x * rows + row)
         # The last block may have rows to spare: they repeat an element.
-        k = min(cuda.blockIdx.x * rows + row, K - 1)
+        k = np.uint32(min(mine, K - 1))
 
         # Np threads share Nf face nodes, which may be more.
-        for i in range(node, Nf, Np):
-            minus = k * Np + interior[i]
-            plus = exterior[k, i]
-            for f in range(n):
-                jump[f] = u[f, minus] - u[f, plus]
-            for f in range(n):
-                total = real(0)
-                for g in range(n):
-                    total += face_matrix[k, i // Nfp, f, g] * jump[g]
-                flux[f, row, i] = total
+        for r in range(rounds):
+            i = np.uint32(r * Np + node)
+            if i < Nf:
+                minus = k * Np + interior[i]
+                plus = exterior[k * Nf + i]
+                face = k * (dim + 1) + i // Nfp
+                for f in range(n):
+                    total = real(0)
+                    for g in range(n):
+                        jump = u[g, minus] - u[g, plus]
+                        total += face_matrix[(face * n + f) * n + g] * jump
+                    flux[f, row, i] = total
         cuda.syncthreads()
 
-        if cuda.blockIdx.x * rows + row < K:
+        if mine < K:
             for f in range(n):
                 total = rhs[f, k * Np + node]
-                for i in range(Nf):
-                    total += lift[i, node] * flux[f, row, i]
+                m = 0
+                while m < Nf:
+                    total += lift[m * Np + node] * flux[f, row, m]
+                    m += 1
                 rhs[f, k * Np + node] = total
 
     return surface

@@ -9,12 +9,16 @@ def make_volume(dim, n, Np, dtype, plan):
     """Kernel for rhs = - sum_i C_i (D_i u), C_i = sum_d dr_i/dx_d A_d.
 
     A block holds plan.elements_per_block elements, a row of Np threads each.
-    Arguments of the kernel:
+    Arguments of the kernel (K elements; ghosts stand behind them):
 
-    u, rhs (n, K Np + ghosts)  rhs is overwritten, but not its ghosts
-    derivative (dim, Np, Np)   [i, m, j] is D_i[j, m]: transposed, so that
-                               neighboring threads read neighboring words
-    speeds (K, dim, n, n)      C_i
+    u, rhs (n, (K + ghosts) Np)  rhs is overwritten, but not its ghosts
+    derivative (dim Np Np,)      entry (i, m, j) is D_i[j, m]: transposed, so
+                                 that neighboring threads read neighboring words
+    speeds (K dim n n,)          entry (k, i, f, g) is C_i[f, g]
+
+    What three things buy is in chapter 3: unsigned indices spare a test for
+    negative ones, flat arrays have strides that the compiler knows, and a while
+    loop it unrolls where Numba's range() hides the count from it.
     """
     real = np.dtype(dtype).type
     rows = plan.elements_per_block
@@ -23,11 +27,12 @@ def make_volume(dim, n, Np, dtype, plan):
     def volume(u, derivative, speeds, rhs):
         state = cuda.shared.array((n, rows, Np), real)
         du_dr = cuda.local.array((dim, n), real)
-        node = cuda.threadIdx.x
-        row = cuda.threadIdx.y
-        K = speeds.shape[0]
+        node = np.uint32(cuda.threadIdx.x)
+        row = np.uint32(cuda.threadIdx.y)
+        K = np.uint32(speeds.size // (dim * n * n))
+        mine = np.uint32(cuda.blockIdx.x * rows + row)
         # The last block may have rows to spare: they repeat an element.
-        k = min(cuda.blockIdx.x * rows + row, K - 1)
+        k = np.uint32(min(mine, K - 1))
 
         for f in range(n):
             state[f, row, node] = u[f, k * Np + node]
@@ -36,18 +41,21 @@ def make_volume(dim, n, Np, dtype, plan):
         for i in range(dim):
             for f in range(n):
                 du_dr[i, f] = real(0)
-        for m in range(Np):
+        m = 0
+        while m < Np:
             for i in range(dim):
-                d = derivative[i, m, node]
+                d = derivative[(i * Np + m) * Np + node]
                 for f in range(n):
                     du_dr[i, f] += d * state[f, row, m]
+            m += 1
 
-        if cuda.blockIdx.x * rows + row < K:
+        if mine < K:
             for f in range(n):
                 total = real(0)
                 for i in range(dim):
                     for g in range(n):
-                        total -= speeds[k, i, f, g] * du_dr[i, g]
+                        c = speeds[((k * dim + i) * n + f) * n + g]
+                        total -= c * du_dr[i, g]
                 rhs[f, k * Np + node] = total
 
     return volume

@@ -1,0 +1,117 @@
+"""The scripts behind the commands: what counts as a failure, and what a stored run holds."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import nbformat
+import pytest
+from nbclient.exceptions import CellExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load(name: str) -> ModuleType:
+    """A script of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(f"tools_{name}", ROOT / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+runner, execute = load("test_all"), load("execute")
+
+PASSES = "def test_a():\n    pass\n"
+FAILS = "def test_b():\n    assert 1 == 2\n"
+SKIPS = "import pytest\n\n\ndef test_c():\n    pytest.skip('no device')\n"
+BREAKS = "import a_module_that_does_not_exist\n"
+RAISES = "import pytest\n@pytest.fixture\ndef f(): raise OSError\ndef test_d(f): pass\n"
+
+
+@pytest.mark.parametrize(
+    ("sources", "passed", "failed"),
+    [
+        ([PASSES], 1, 0),
+        ([PASSES, SKIPS], 1, 0),
+        ([PASSES, FAILS], 1, 1),
+        ([PASSES, RAISES], 1, 1),
+        ([BREAKS], 0, 1),
+        ([SKIPS], 0, 1),
+        ([], 0, 1),
+    ],
+)
+def test_a_part_passes_only_if_tests_ran_and_passed(
+    tmp_path: Path, sources: list[str], passed: int, failed: int
+) -> None:
+    """Failures, errors, files that do not load, empty folders and skips alone: none passes."""
+    for i, source in enumerate(sources):
+        (tmp_path / f"test_{i}.py").write_text(source)
+    report = tmp_path / "report.xml"
+    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", str(tmp_path)]
+    code = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
+    outcome = runner.judge(code, report)
+    assert (outcome.passed, outcome.failed) == (passed, failed)
+
+
+def test_a_pytest_that_crashed_has_failed(tmp_path: Path) -> None:
+    """No report at all is a failure, whatever the exit code."""
+    assert runner.judge(0, tmp_path / "none.xml").failed == 1
+    assert runner.judge(-11, tmp_path / "none.xml").failed == 1
+
+
+def test_every_folder_of_tests_is_run() -> None:
+    """A new folder under tests/ that no part names would never be run."""
+    assert not runner.forgotten_folders()
+
+
+def test_the_whole_fails_when_a_part_does(monkeypatch, capsys) -> None:
+    """The exit code and the last line tell; the parts after a failure still run."""
+    outcomes = {"one": runner.Outcome(failed=2), "two": runner.Outcome(passed=3)}
+    parts = {name: (lambda outcome=outcome: outcome) for name, outcome in outcomes.items()}
+    monkeypatch.setattr(runner, "PARTS", parts)
+    assert runner.main([]) == 1
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[-1] == "3 passed, 2 failed"
+    assert runner.main(["two"]) == 0
+    assert runner.main(["three"]) == 2
+
+
+def notebook(path: Path, *sources: str) -> Path:
+    """A notebook of code cells on disk, with a timestamp in the first."""
+    cells = [nbformat.v4.new_code_cell(source) for source in sources]
+    cells[0].metadata["execution"] = {"iopub.execute_input": "2026-01-01T00:00:00Z"}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    return path
+
+
+def test_execute_stores_what_was_printed(tmp_path: Path) -> None:
+    """Outputs and counts are stored, prints of one cell in one piece; timestamps are not."""
+    source = "import os\nprint('a')\nprint(os.path.basename(os.getcwd()) == 'here')"
+    folder = tmp_path / "here"
+    folder.mkdir()
+    path = notebook(folder / "a.ipynb", source, "6 * 7", "raise OSError")
+    stored = nbformat.read(path, as_version=4)
+    stored.cells[2].metadata["tags"] = ["skip-execution"]
+    nbformat.write(stored, path)
+    execute.execute(path)
+    cells = nbformat.read(path, as_version=4).cells
+    assert [cell.execution_count for cell in cells] == [1, 2, None]
+    assert [output.text for output in cells[0].outputs] == ["a\nTrue\n"]
+    assert cells[1].outputs[0].data["text/plain"] == "42"
+    assert "execution" not in cells[0].metadata
+    assert list(folder.iterdir()) == [path]
+
+
+def test_execute_leaves_a_failing_notebook_alone(tmp_path: Path) -> None:
+    """A run that fails changes nothing on disk."""
+    path = notebook(tmp_path / "a.ipynb", "1 + 1", "1 / 0")
+    before = path.read_bytes()
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        execute.execute(path)
+    assert path.read_bytes() == before
+    assert execute.main([str(path)]) == 1

@@ -1,0 +1,404 @@
+"""Assignments: what students get, and what right, empty and wrong work is worth."""
+
+import copy
+import csv
+import importlib.util
+import json
+import re
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+ROOT = Path(__file__).parents[2]
+NAME = "01_dg_in_one_dimension"
+SEED = 20
+
+
+def _load_tool():
+    path = ROOT / "tools" / "assignments.py"
+    spec = importlib.util.spec_from_file_location("assignments_tool", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+tool = _load_tool()
+
+
+@pytest.fixture(scope="module")
+def starter(tmp_path_factory):
+    """The notebook that students get."""
+    folder = tool.release(NAME, tmp_path_factory.mktemp("release"))
+    assert [p.name for p in folder.iterdir()] == [f"{NAME}.ipynb"]
+    return nbformat.read(folder / f"{NAME}.ipynb", as_version=4)
+
+
+@pytest.fixture(scope="module")
+def source():
+    return tool.source_notebook(NAME)
+
+
+# -- the notebook ------------------------------------------------------------------------------
+
+
+def test_points_add_up_to_100_and_match_the_headings(source):
+    parts = tool.parts_of(source)
+    assert sum(p.points for p in parts) == 100
+    text = "\n".join(c.source for c in source.cells if c.cell_type == "markdown")
+    for task, promised in re.findall(r"^## Task (\d).*\((\d+) points\)$", text, re.M):
+        mine = [p for p in parts if p.task == task]
+        assert sum(p.points for p in mine) == int(promised)
+        assert f"| {task} |" in text and f"| {promised} |" in text
+        listed = re.findall(rf"^### {task}\.(\d) .*\((\d+) points", text, re.M)
+        found = {re.fullmatch(rf"\w+-{task}-(\d)", p.name).group(1): p.points for p in mine}
+        assert {number: int(points) for number, points in listed} == found
+
+
+def test_every_answer_has_a_test_or_a_reader(source):
+    tested = {p.name.split("-", 1)[1] for p in tool.parts_of(source)}
+    answers = {c.id.split("-", 1)[1] for c in source.cells if c.id.startswith("answer-")}
+    # 3.4 examines the kernel of 3.3.
+    assert tested == answers | {"3-4"}
+
+
+def test_the_source_is_clean(source):
+    for cell in source.cells:
+        assert cell.id == cell.metadata.get("nbgrader", {}).get("grade_id", cell.id)
+        if cell.cell_type == "code":
+            assert cell.outputs == [] and cell.execution_count is None
+        too_long = [line for line in cell.source.split("\n") if len(line) > 80]
+        assert not too_long, (cell.id, too_long)
+
+
+# -- the release -------------------------------------------------------------------------------
+
+
+def test_the_release_has_no_solutions_and_no_hidden_tests(source, starter):
+    text = json.dumps(starter)
+    for word in ("BEGIN", "END", "HIDDEN", "SOLUTION"):
+        assert word not in text
+    cut = {
+        c.id: re.sub(r" *### BEGIN HIDDEN.*### END HIDDEN TESTS", "", c.source, flags=re.S)
+        for c in source.cells
+    }
+    stub = r"\1# YOUR CODE HERE\n\1..."
+    for cell in starter.cells:
+        want = re.sub(r"( *)### BEGIN SOL.*?### END SOLUTION", stub, cut[cell.id], flags=re.S)
+        if cell.cell_type == "markdown" and cell.id.startswith("answer-"):
+            want = "YOUR ANSWER HERE"
+        assert cell.source.rstrip() == want.rstrip()
+    assert len(starter.cells) == len(source.cells)
+    for name in ("reference_rhs", "test_surface", "test_single_precision"):
+        assert name in json.dumps(source) and name not in text
+
+
+def test_answers_of_the_release_compile_and_say_where_to_write(starter):
+    answers = [c for c in starter.cells if c.id.startswith("answer-")]
+    assert len(answers) == 17
+    for cell in answers:
+        if cell.cell_type == "code":
+            compile(cell.source, cell.id, "exec")
+            assert "# YOUR CODE HERE" in cell.source
+        else:
+            assert cell.source == "YOUR ANSWER HERE"
+
+
+# -- grades ------------------------------------------------------------------------------------
+
+
+def _packed(starter):
+    """Wrong solutions that touch different cells and lose different parts, in one notebook each.
+
+    Running a notebook takes seconds, and a class of careless students is graded all the same.
+    """
+    wrong = tool.examples(NAME, starter)[2:]
+    right = {c.id: c.source for c in tool.source_notebook(NAME).cells}
+    packs = []
+    for example in wrong:
+        cells = {c.id: c.source for c in example.notebook.cells if c.source != right[c.id]}
+        lost = set(example.loses)
+        for pack in packs:
+            if not (cells.keys() & pack["cells"].keys() or lost & pack["lost"]):
+                break
+        else:
+            pack = {"cells": {}, "lost": set(), "names": []}
+            packs.append(pack)
+        pack["cells"] |= cells
+        pack["lost"] |= lost
+        pack["names"].append(example.name)
+    assert len(wrong) >= 10 and sum(len(p["names"]) for p in packs) == len(wrong)
+    return packs
+
+
+@pytest.fixture(scope="module")
+def graded(starter, source, tmp_path_factory):
+    """Solution, starter and all wrong solutions, graded in one go: results and what was lost."""
+    folder = tmp_path_factory.mktemp("class")
+    notebooks = {"solution": source, "starter": starter}
+    packs = {f"wrong{i}": pack for i, pack in enumerate(_packed(starter))}
+    for student, pack in packs.items():
+        notebooks[student] = copy.deepcopy(source)
+        for cell in notebooks[student].cells:
+            cell.source = pack["cells"].get(cell.id, cell.source)
+    for student, notebook in notebooks.items():
+        nbformat.write(notebook, folder / f"{student}.ipynb")
+    (folder / "unreadable.ipynb").write_text("{")
+    # The last one holds a cell that hangs: it waits while the others work.
+    submissions = dict(reversed(tool.find_submissions(folder, NAME).items()))
+    limits = tool.Limits(cell_seconds=15)
+    parts, results = tool.grade(
+        NAME, submissions, folder / "graded", SEED, jobs=3, limits=limits, feedback=False
+    )
+    return parts, {r.student: r for r in results}, packs, folder / "graded"
+
+
+def test_the_solution_gets_all_points(graded):
+    parts, results, *_ = graded
+    solution = results["solution"]
+    assert solution.automatic(parts) == 90
+    assert {p.name: solution.points[p.name] for p in parts if p.by_hand} == {
+        "answer-1-1": None,
+        "answer-1-2": None,
+    }
+    assert solution.note == ""
+
+
+def test_the_starter_gets_none(graded):
+    results = graded[1]
+    assert set(results["starter"].points.values()) == {0.0}
+    assert results["starter"].note == ""
+
+
+def test_wrong_solutions_lose_exactly_their_parts(graded):
+    parts, results, packs, _ = graded
+    for student, pack in packs.items():
+        points = results[student].points
+        lost = {p.name for p in parts if not p.by_hand and points[p.name] != p.points}
+        assert lost == pack["lost"], pack["names"]
+        assert all(points[name] == 0.0 for name in lost)
+
+
+def test_a_hang_and_a_crash_are_named(graded):
+    _, results, packs, _ = graded
+    student = next(s for s, pack in packs.items() if "hang-and-crash" in pack["names"])
+    assert results[student].note == "TimeLimit in test-2-2, Crash in test-3-2"
+
+
+def test_a_file_that_is_no_notebook_gets_a_note(graded):
+    parts, results, *_ = graded
+    assert results["unreadable"].automatic(parts) == 0
+    assert results["unreadable"].note.startswith("no notebook")
+
+
+def _printed(folder, student):
+    path = folder / "autograded" / student / NAME / f"{NAME}.ipynb"
+    cells = nbformat.read(path, as_version=4).cells
+    return {
+        c.id: "".join(o.text for o in c.outputs if o.output_type == "stream")
+        for c in cells
+        if c.id.startswith("test-")
+    }
+
+
+def test_a_seed_repeats_a_grading_and_grades_are_written(graded, source, tmp_path, capsys):
+    """The command on two submissions; tests print the inputs that they draw."""
+    submitted = tmp_path / "submitted"
+    (submitted / "ada" / NAME).mkdir(parents=True)
+    nbformat.write(source, submitted / "ada" / NAME / f"{NAME}.ipynb")
+    shortened = copy.deepcopy(source)
+    shortened.cells = [c for c in shortened.cells if c.id != "test-5-1"]
+    nbformat.write(shortened, submitted / "emmy.ipynb")
+    output = tmp_path / "output"
+    command = ["grade", "--submitted", str(submitted), "--output", str(output)]
+    start = time.monotonic()
+    assert tool.main([*command, "--seed", str(SEED)]) == 0
+    assert time.monotonic() - start < 60  # half of it on a machine that is free
+    assert f"--seed {SEED}" in capsys.readouterr().out
+
+    drawn = _printed(output, "ada")
+    assert drawn == _printed(output, "emmy") == _printed(graded[3], "solution")
+    assert len([text for text in drawn.values() if "N" in text or "K" in text]) > 8
+
+    with (output / "grades.csv").open() as file:
+        ada, emmy = csv.DictReader(file)
+    assert (ada["student"], ada["automatic"], ada["unread"]) == ("ada", "90", "10")
+    assert ada["seed"] == str(SEED)
+    assert (emmy["student"], emmy["automatic"]) == ("emmy", "90")  # a deleted test comes back
+    page = output / "feedback" / "ada" / NAME / f"{NAME}.html"
+    assert "test-3-1" in page.read_text()
+
+
+def test_seeds_draw_different_inputs(source, monkeypatch):
+    setup = "\n".join(c.source for c in source.cells if c.id.startswith(tool.SETUP))
+    drawn = []
+    for seed in ("1", "2", "1"):
+        monkeypatch.setenv("DGBOOK_GRADING_SEED", seed)
+        space = {}
+        exec(setup, space)
+        drawn.append([space["random_case"](space["draw"](task)) for task in (13, 31, 32)])
+    assert drawn[0] == drawn[2]
+    cases = drawn[0] + drawn[1]
+    assert all(a != b for i, a in enumerate(cases) for b in cases[:i])
+
+
+# -- the machinery, on small notebooks -----------------------------------------------------------
+
+
+def _cell(kind, name, source="", points=0):
+    make = new_markdown_cell if kind == "manual" else new_code_cell
+    flags = {"grade": kind in ("test", "manual"), "solution": kind in ("answer", "manual")}
+    cell = make(source, id=name)
+    cell.metadata.nbgrader = {**flags, "grade_id": name, "locked": kind == "test", "points": points}
+    return cell
+
+
+def test_each_cell_that_ends_its_kernel_costs_only_itself(monkeypatch):
+    sources = [
+        ("setup", "import os, sys, warnings\nvalue = 1"),
+        ("answer-1", "value = 2"),
+        ("test-exit", "exit()"),
+        ("test-sys-exit", "sys.exit()"),
+        ("test-loop", "while True:\n try: pass\n except BaseException: pass"),
+        ("test-crash", "os._exit(0)"),
+        ("test-warns", "warnings.warn('careful')"),
+        ("test-shows", "7"),
+        ("test-setup-again", "assert value == 1"),
+        ("figure-skipped", "os._exit(0)"),
+    ]
+    cells = [_cell("test" if n.startswith("test") else "answer", n, s, 1) for n, s in sources]
+    runner = tool.ResilientExecute()
+    monkeypatch.setattr(runner, "limits", tool.Limits(cell_seconds=3))
+    done, _ = runner.preprocess(new_notebook(cells=cells), {})
+    failed = {c.id: o.ename for c in done.cells for o in c.outputs if o.output_type == "error"}
+    assert failed == {
+        "test-exit": "TypeError",
+        "test-sys-exit": "SystemExit",
+        "test-loop": "TimeLimit",
+        "test-crash": "Crash",
+    }
+    by_name = {c.id: c.outputs for c in done.cells}
+    assert [o.name for o in by_name["test-warns"]] == ["stdout"]
+    assert by_name["test-shows"] == by_name["test-setup-again"] == []
+
+
+def test_no_time_left_fails_what_remains(monkeypatch):
+    cells = [_cell("test", f"test-{i}", "import time; time.sleep(1.5)", 1) for i in range(4)]
+    runner = tool.ResilientExecute()
+    monkeypatch.setattr(runner, "limits", tool.Limits(cell_seconds=9, total_seconds=0))
+    done, _ = runner.preprocess(new_notebook(cells=cells), {})
+    assert [c.outputs[0].ename for c in done.cells] == ["TimeLimit"] * 4
+
+
+def test_normalizing_brings_back_what_was_handed_out():
+    template = new_notebook(
+        cells=[
+            _cell("test", "setup", "1"),
+            new_markdown_cell("prose", id="prose"),
+            _cell("answer", "answer-1", "..."),
+            _cell("test", "test-1", "assert True", 3),
+            _cell("manual", "answer-2", "YOUR ANSWER HERE", 2),
+        ]
+    )
+    mine = copy.deepcopy(template.cells)
+    tampered = mine[3]
+    tampered.metadata.nbgrader.points = 100
+    tampered.metadata.tags = ["skip-execution"]
+    tampered.outputs = [nbformat.v4.new_output("stream", text="fine")]
+    pasted = copy.deepcopy(mine[2])
+    pasted.source, pasted.id = "final", "anything"
+    nameless = mine[4]
+    nameless.metadata = {}
+    unknown = _cell("answer", "answer-99", "other course")
+    own = new_code_cell("helper = 1", id="own")
+    submission = new_notebook(cells=[own, mine[2], pasted, tampered, unknown, nameless])
+
+    cells = tool.normalize(submission, template).cells
+    names = [c.metadata.get("nbgrader", {}).get("grade_id") for c in cells]
+    assert names == ["setup", None, None, "answer-1", "test-1", None, "answer-2"]
+    assert [c.source for c in cells[1:4]] == ["helper = 1", "...", "final"]
+    test = cells[4]
+    assert test.metadata == {"nbgrader": template.cells[3].metadata.nbgrader}
+    assert test.outputs == []
+    assert len({c.id for c in cells}) == len(cells)
+
+
+def test_submissions_are_found_by_student(tmp_path):
+    for path in ("ada.ipynb", f"emmy/{NAME}.ipynb", f"sonya/{NAME}/{NAME}.ipynb"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("{}")
+    for ignored in ("emmy/scratch.ipynb", f"emmy/.ipynb_checkpoints/{NAME}.ipynb"):
+        (tmp_path / ignored).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / ignored).write_text("{}")
+    assert list(tool.find_submissions(tmp_path, NAME)) == ["ada", "emmy", "sonya"]
+    (tmp_path / "sonya.ipynb").write_text("{}")
+    with pytest.raises(ValueError, match="sonya has two notebooks"):
+        tool.find_submissions(tmp_path, NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"), [("a b", "'a b'; allowed are letters"), ("instructor", "stands for you")]
+)
+def test_names_that_cannot_be_used_are_refused(tmp_path, name, says):
+    (tmp_path / f"{name}.ipynb").write_text("{}")
+    with pytest.raises(ValueError, match=says):
+        tool.find_submissions(tmp_path, NAME)
+
+
+def test_no_grades_on_a_machine_where_the_solution_fails(source, tmp_path, monkeypatch, capsys):
+    (tmp_path / "ada.ipynb").write_text("{}")
+    parts = tool.parts_of(source)
+    full = {p.name: p.points for p in parts}
+
+    def grade(assignment, submissions, root, *args):
+        assert list(submissions) == ["instructor", "ada"]
+        less = tool.Result("instructor", full | {"test-3-4": 0.0})
+        return parts, [less, tool.Result("ada", full)]
+
+    monkeypatch.setattr(tool, "grade", grade)
+    command = ["grade", "--submitted", str(tmp_path), "--output", str(tmp_path / "out")]
+    assert tool.main(command) == 1
+    assert "the solution itself loses test-3-4" in capsys.readouterr().out
+    assert not (tmp_path / "out" / "grades.csv").exists()
+
+
+def test_the_table_keeps_apart_what_a_person_must_read(source):
+    parts = tool.parts_of(source)
+    points = {p.name: None if p.by_hand else p.points for p in parts}
+    new = tool.Result("ada", points)
+    read = tool.Result("emmy", points | {"answer-1-1": 4.0, "answer-1-2": 5.0}, "late")
+    lines = tool.table(parts, [new, read]).split("\n")
+    assert lines[1].split() == ["12", "26", "28", "12", "12", "90", "10"]
+    assert lines[2].split() == [
+        "ada",
+        "12",
+        "26",
+        "28",
+        "12",
+        "12",
+        "90",
+        "0,",
+        "10",
+        "to",
+        "be",
+        "read",
+    ]
+    assert lines[3].split() == ["emmy", "12", "26", "28", "12", "12", "90", "9", "[late]"]
+
+
+def test_a_wrong_solution_that_no_longer_fits_is_reported(starter, monkeypatch):
+    stale = {"name": "stale", "about": "", "changes": [("answer-1-3", "gone", "")], "loses": ()}
+    monkeypatch.setattr(tool.runpy, "run_path", lambda path: {"WRONG": [stale]})
+    with pytest.raises(ValueError, match="'gone' is 0 times in answer-1-3"):
+        tool.examples(NAME, starter)
+
+
+def test_a_missing_folder_is_named(tmp_path, capsys):
+    assert tool.main(["grade", "--submitted", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere: there is no such folder" in capsys.readouterr().out
+    assert tool.main(["grade", "--submitted", str(tmp_path)]) == 2
+    assert f"no notebook of {NAME}" in capsys.readouterr().out

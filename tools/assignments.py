@@ -676,6 +676,7 @@ def main(arguments: list[str]) -> int:
             options.assignment, paths, root / "graded", seed, options.jobs, limits, False
         )
     print(table(parts, results))
+    print(*(f"{e.name}: {e.about}" for e in known), sep="\n")
     differences = unexpected(parts, results, known)
     print("\n".join(differences) or "every example got what it should")
     return 1 if differences else 0

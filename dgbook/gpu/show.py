@@ -69,9 +69,10 @@ def _style() -> str:
         f"body:not([data-jp-theme-light],.vscode-light) .dgbook-source{{{dark}}}}}",
         ".dgbook-source .highlight{overflow-x:auto;max-width:100%}",
         ".dgbook-source pre{margin:0;white-space:pre;overflow-x:auto}",
-        ":where(.dgbook-source) :where(.highlight,pre)"
+        ":where(.dgbook-source .highlight)"
         "{background:var(--dgbook-background);color:var(--dgbook-text)}",
-        ":where(.dgbook-source pre){padding:.8em;line-height:1.4}",
+        ":where(.dgbook-source pre)"
+        "{background:transparent;color:inherit;padding:.8em;line-height:1.4}",
         ":where(.dgbook-source p){margin:.4em 0 0;font-size:.9em}",
     ]
     for name, classes in _CLASSES.items():

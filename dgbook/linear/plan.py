@@ -81,18 +81,21 @@ def illegal(plan: Plan, shape: Shape) -> str:
 
 
 def plans(shape: Shape) -> list[Plan]:
-    """The plans worth trying: blocks of about 64, 128, 256 and 512 threads, 1 to 8 inline."""
-    rows = {max(1, threads // shape.Np) for threads in (64, 128, 256, 512)}
+    """The plans worth trying: blocks of about 64, 128 and 256 threads, 1 to 8 elements inline."""
+    rows = {max(1, threads // shape.Np) for threads in (64, 128, 256)}
     candidates = [Plan(r, e) for r in sorted(rows) for e in (1, 2, 4, 8)]
     return [plan for plan in candidates if not illegal(plan, shape)]
 
 
 def default_plan(shape: Shape) -> Plan:
-    """A good plan where nothing has been measured: 128 threads or more, two elements inline."""
-    fitting = [p for p in plans(shape) if p.elements_inline <= 2]
-    return min(
-        fitting, key=lambda p: (abs(p.elements_per_block * shape.Np - 160), -p.elements_inline)
-    )
+    """A good plan where nothing has been measured: about 128 threads, more inline if D is larger.
+
+    With several fields an entry of D serves them all, so that fewer elements are needed for that.
+    """
+    inline = 2 if shape.Np <= 10 else 4 if shape.Np <= 56 else 8
+    rows = max(1, 128 // shape.Np)
+    candidates = [Plan(rows, e) for e in (8, 4, 2, 1) if e <= max(1, inline // shape.n)]
+    return next(plan for plan in candidates if not illegal(plan, shape))
 
 
 def subject(shape: Shape) -> str:

@@ -15,6 +15,7 @@ from dgbook.gpu import (
     cuda,
     device,
     jit,
+    simulator,
 )
 
 f4, f8, i4, u1 = np.float32, np.float64, np.int32, np.uint8
@@ -308,6 +309,27 @@ def test_dynamic_shared_memory_holds_the_same_bytes_for_all_types():
     bits[1, 1, 8](math.pi, out)
     words = np.array([math.pi]).view(i4)
     assert out.tolist() == [*words, np.array([math.pi]).view(u1)[7]]
+
+
+def test_a_narrower_type_comes_late_to_dynamic_shared_memory():
+    @jit
+    def late(out):
+        wide = cuda.shared.array(0, f8)
+        t = cuda.threadIdx.x
+        if t == 0:
+            wide[0] = 1.0
+        cuda.syncthreads()
+        out[t] = wide[0]
+        cuda.syncthreads()
+        narrow = cuda.shared.array(0, i4)
+        if t == 2:
+            out[t] = narrow[1]
+        if t == 3:
+            narrow[0] = 5  # another word than the one that thread 2 reads
+
+    out = np.zeros(4)
+    late[1, 4, 8](out)
+    assert out.tolist() == [1, 1, np.array([1.0]).view(i4)[1], 1]
 
 
 def test_race_between_two_types_in_dynamic_shared_memory():
@@ -1174,6 +1196,7 @@ def test_integers_do_not_wrap_at_32_bits():
     assert out.tolist() == [2**40, 2**40, -4, 1]
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_gpu_computes_on_with_infinities_and_nan():
     @jit
     def extremes(x, out):
@@ -1462,6 +1485,9 @@ def test_names_are_looked_up_at_each_launch_and_nothing_is_left_behind():
         assert out[0] == CONSTANT
     assert write.py_func.__globals__ is globals()
     assert globals()["cuda"] is cuda
+    # outside of a kernel the stand-in for cuda is an object like any other
+    assert not hasattr(simulator.cuda, "no_such_thing")
+    assert not hasattr(simulator.cuda.atomic, "no_such_thing")
 
 
 def test_simulator_device_is_numpy():

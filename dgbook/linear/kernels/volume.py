@@ -16,9 +16,11 @@ def make_volume(dim, n, Np, dtype, plan):
                                  that neighboring threads read neighboring words
     speeds (K dim n n,)          entry (k, i, f, g) is C_i[f, g]
 
-    What three things buy is in chapter 3: unsigned indices spare a test for
-    negative ones, flat arrays have strides that the compiler knows, and a while
-    loop it unrolls where Numba's range() hides the count from it.
+    Three habits keep the machine code short. Indices are unsigned: of a signed
+    one Numba must ask whether it is negative. Arrays are flat: the strides of
+    others are known only at run time, and 64 bits wide. Long loops are while
+    loops: in Numba's range() the compiler does not see the count, and does not
+    unroll.
     """
     real = np.dtype(dtype).type
     rows = plan.elements_per_block

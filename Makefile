@@ -58,7 +58,7 @@ lock:
 	uv pip compile --python-version 3.11 requirements-colab.in -o requirements-colab.txt
 
 clean:
-	rm -rf _build .pytest_cache .ruff_cache exercises/release exercises/autograded exercises/feedback
+	rm -rf _build .pytest_cache .ruff_cache exercises/release exercises/autograded exercises/feedback exercises/graded
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +
 
 distclean: clean

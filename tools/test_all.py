@@ -120,8 +120,8 @@ PARTS: dict[str, Callable[[], Outcome]] = {
     "simulator": pytest("simulator", "tests/simulator", "-n", WORKERS),
     "compile": pytest("compile", "tests/compile", "-n", WORKERS),
     "colab": colab,
-    "notebooks": pytest("notebooks", "chapters", "-n", WORKERS, *NBVAL),
-    "assignments": pytest("assignments", "tests/exercises", "-n", WORKERS),
+    "notebooks": pytest("notebooks", "chapters", "exercises/source", "-n", WORKERS, *NBVAL),
+    "assignments": pytest("assignments", "tests/exercises", "-n", WORKERS, "--dist", "loadfile"),
     "book": commands(("make", "--no-print-directory", "pages")),
     "browser": browser,
 }

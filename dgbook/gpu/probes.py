@@ -425,11 +425,14 @@ def copy_bandwidth(
     device: Device,
     n: int | None = None,
     dtype: Any = "float32",
-    stride: int = 1,
-    offset: int = 0,
+    stride: int | None = None,
+    offset: int | None = None,
     threads: int = 256,
 ) -> Probe:
-    """Copy with a stride or from an offset: what order of access costs.
+    """Copy plainly, with a stride or from an offset: what order of access costs.
+
+    Strides and offsets have kernels of their own, also for stride 1 and offset 0: the controls that
+    tell the cost of the order from that of a longer kernel.
 
     A warp that reads every s-th element of 4 bytes touches s times the sectors until each lane has
     its own (s = 8), so useful bandwidth falls up to there and not beyond. An offset makes a warp
@@ -440,42 +443,43 @@ def copy_bandwidth(
     n : int, optional
         Elements of x; n / stride of them are copied. 8 times the L2 without it.
     dtype : float32 or float64
-    stride : int
+    stride : int, optional
         Of the read, in elements, at least 1.
-    offset : int
-        Of the read, in elements, at least 0; with stride 1 only.
+    offset : int, optional
+        Of the read, in elements, at least 0; not together with a stride.
     threads : int
         In a block.
     """
-    if stride < 1 or offset < 0 or (stride > 1 and offset):
+    both = stride is not None and offset is not None
+    step, shift = 1 if stride is None else stride, offset or 0
+    if step < 1 or shift < 0 or both:
         raise ValueError(
-            f"stride = {stride}, offset = {offset}; allowed: a stride from 1, or an offset from 0 "
-            "with stride 1"
+            f"stride = {stride}, offset = {offset}; allowed: a stride from 1, or an offset from 0"
         )
     device = _require_cuda(device, "copy_bandwidth")
     item = np.dtype(dtype).itemsize
     n = n or _elements_beyond_cache(device, item, 2 * CACHE_FACTOR)
-    count = n // stride
-    x, y = device.array(np.arange(n + offset, dtype=dtype)), device.empty(count, dtype)
+    count = n // step
+    x, y = device.array(np.arange(n + shift, dtype=dtype)), device.empty(count, dtype)
     blocks = -(-count // threads)
-    if stride > 1:
+    if stride is not None:
         name = f"copy, stride {stride}"
         timing = measure(lambda: copy_strided[blocks, threads](x, y, stride), device)
-    elif offset:
+    elif offset is not None:
         name = f"copy, offset {offset}"
         timing = measure(lambda: copy_offset[blocks, threads](x, y, offset), device)
     else:
         name = "copy"
         timing = measure(lambda: copy[blocks, threads](x, y), device)
     # What neighbouring warps read of one sector comes from the cache: an offset moves no more.
-    read = min(n * item, -(-count // WARP) * sectors_per_warp(item, stride) * SECTOR)
+    read = min(n * item, -(-count // WARP) * sectors_per_warp(item, step) * SECTOR)
     return Probe(
         name,
         timing,
         bytes=2 * count * item,
         moved=read + count * item,
         slowdown=(read + count * item) / (2 * count * item),
-        settings={"stride": stride, "offset": offset, "dtype": np.dtype(dtype).name, "n": n},
+        settings={"stride": step, "offset": shift, "dtype": np.dtype(dtype).name, "n": n},
         in_cache=not beyond_cache(n * item, device),
     )
 

@@ -810,7 +810,7 @@ def _scalars(data: np.ndarray) -> list:
 
 
 # ------------------------------------------------------------------------------------------
-# The modules that kernels know as `cuda` and `math`
+# What kernels know as `cuda`, `math`, `numpy`, and as types of integers
 # ------------------------------------------------------------------------------------------
 
 
@@ -1092,6 +1092,21 @@ def register_cuda_module(module: Any) -> None:
         _cuda_modules.append(module)
 
 
+class _Integer:
+    """An integer type of NumPy or Numba: its values are Python's integers, wrapped to its range.
+
+    As Numba's arithmetic on small integers does, that on its values has 64 bits and more.
+    """
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.name = dtype.name
+        self.all_bits = (1 << 8 * dtype.itemsize) - 1
+        self.sign_bit = 1 << (8 * dtype.itemsize - 1) if dtype.kind == "i" else 0
+
+    def __call__(self, value: Any = 0) -> int:
+        return ((int(value) & self.all_bits) ^ self.sign_bit) - self.sign_bit
+
+
 def _on_device(function: Callable, ufunc: np.ufunc) -> Callable:
     """A function of `math` as a device has it: float32 stays so, errors give infinities and NaN."""
 
@@ -1106,7 +1121,13 @@ def _on_device(function: Callable, ufunc: np.ufunc) -> Callable:
 
 
 _ARC = {"arc" + f: "a" + f for f in ("cos", "sin", "tan", "cosh", "sinh", "tanh", "tan2")}
-_MATH: dict[Any, Any] = {
+_INTEGERS = {
+    f"{sign}int{bits}": _Integer(np.dtype(f"{sign}int{bits}"))
+    for sign in ("", "u")
+    for bits in (8, 16, 32, 64)
+}
+_STAND_INS: dict[Any, Any] = {np.dtype(name).type: t for name, t in _INTEGERS.items()}
+_STAND_INS |= {
     getattr(math, _ARC.get(name, name)): _on_device(
         getattr(math, _ARC.get(name, name)), getattr(np, {"pow": "power"}.get(name, name))
     )
@@ -1116,8 +1137,11 @@ _MATH: dict[Any, Any] = {
         *_ARC,
     )
 }
-_MATH[math] = types.SimpleNamespace(
-    **{name: _MATH.get(f, f) if callable(f) else f for name, f in vars(math).items()}
+_STAND_INS[math] = types.SimpleNamespace(
+    **{name: _STAND_INS.get(f, f) if callable(f) else f for name, f in vars(math).items()}
+)
+_STAND_INS[np] = types.SimpleNamespace(
+    **{name: _STAND_INS.get(t, t) if isinstance(t, type) else t for name, t in vars(np).items()}
 )
 
 
@@ -1169,7 +1193,7 @@ def _global_names(code: types.CodeType, kernel: str) -> frozenset[str]:
 
 
 def _simulated(function: Callable, kernel: str, made: dict[int, Callable]) -> Callable:
-    """The same function with what it finds around it replaced: `cuda`, `math`, arrays, functions.
+    """The same function with what it finds around it replaced: modules, types, arrays, functions.
 
     Names are looked up at each launch; the function itself and its module stay as they are.
     """
@@ -1197,8 +1221,10 @@ def _simulated(function: Callable, kernel: str, made: dict[int, Callable]) -> Ca
                 f"kernel {kernel}: {name} is a {type(value).__name__}; Numba compiles no such "
                 "thing for a GPU"
             )
-        if isinstance(value, (types.BuiltinFunctionType, types.ModuleType)):
-            return _MATH.get(value, value)
+        if isinstance(value, (types.BuiltinFunctionType, types.ModuleType, type)):
+            return _STAND_INS.get(value, value)
+        if hasattr(value, "bitwidth"):  # a type of Numba's
+            return _INTEGERS.get(value.name, value)
         return value
 
     names = _global_names(function.__code__, kernel)

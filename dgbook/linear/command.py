@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook import records
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
@@ -22,6 +23,7 @@ from dgbook.linear.plan import Plan, plans, subject
 from dgbook.linear.problem import FLUXES, System, advection, standing_wave, transported, wave
 from dgbook.linear.solver import DTYPES, PATHS, Solver
 from dgbook.mesh import Mesh, box
+from dgbook.records import live
 from dgbook.time import lsrk45
 
 VELOCITY = (1.0, 0.5, 0.25)
@@ -69,7 +71,8 @@ def run(arguments: argparse.Namespace) -> None:
     start = time.perf_counter()
     u = solver.run(u, arguments.t_end, progress=True)
     seconds = time.perf_counter() - start
-    print(f"{u.size} degrees of freedom to t = {arguments.t_end:g}, {seconds:.2f} s in all")
+    took = live(seconds, "s", solver.device)
+    print(f"{u.size} degrees of freedom to t = {arguments.t_end:g}, compilation included: {took}")
     print(f"L2 error {solver.l2_error(u, exact, arguments.t_end):.3e}")
 
 
@@ -98,15 +101,13 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Measure the operators, a stage by either path, and its rivals; write a record."""
-    from dgbook import records
-
     device = find_device("cuda")
     ceiling = ceilings(device)
     rows = []
     for solver in _solvers(arguments, device):
         for row in measured(solver, ceiling, arguments.paths):
             rows.append(row)
-            print(line(row), flush=True)
+            print(line(row, device), flush=True)
     content = {
         "name": "linear/stage",
         **records.environment(device),
@@ -128,10 +129,10 @@ def tune(arguments: argparse.Namespace) -> None:
             solver.element.order,
             solver.dtype,
         )
-        rate = _dofs(solver) / result.seconds * 1e-9
+        rate = live(_dofs(solver) / result.seconds * 1e-9, "GDOF/s", device)
         print(
             f"{solver.mesh.dim}D N={solver.element.order} {solver.dtype}: {result.plan}, "
-            f"{rate:.1f} GDOF/s; {result.measured} of {len(result.trials)} plans measured now",
+            f"{rate}; {result.measured} of {len(result.trials)} plans measured now",
             flush=True,
         )
 
@@ -164,13 +165,14 @@ def measured(solver: Solver, ceiling: Ceilings, paths: tuple[str, ...]) -> Itera
         yield _row(small, "numpy", "numpy", cost, timing, ceiling)
 
 
-def line(row: dict[str, Any]) -> str:
-    """A row as a line of text."""
-    seconds = row["seconds_median"]
+def line(row: dict[str, Any], device: Device) -> str:
+    """A row as a line of text, its numbers labelled LIVE."""
+    duration, rate, traffic, efficiency = (
+        live(row, unit, device) for unit in ("us", "GDOF/s", "GB/s", "efficiency")
+    )
     return (
         f"{row['size']['dim']}D N={row['order']} {row['dtype']} {row['path']:18} "
-        f"{seconds * 1e6:10.1f} us {row['dofs'] / seconds * 1e-9:8.2f} GDOF/s "
-        f"{row['bytes'] / seconds * 1e-9:7.0f} GB/s efficiency {row['efficiency']:.2f}"
+        f"{duration.text():>11} {traffic.text():>10} efficiency {efficiency.text('.2f')} {rate}"
     )
 
 

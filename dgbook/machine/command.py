@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from dgbook.gpu import device
 from dgbook.gpu.roofline import ceilings
-from dgbook.machine.effects import EFFECTS, measure, value
+from dgbook.machine.effects import EFFECTS, caption_of, measure, value
 from dgbook.records import environment, save
 
 
@@ -29,7 +29,7 @@ def bench(arguments: argparse.Namespace) -> int:
         for row in measure(effect, here, roof):
             rows.append(row)
             tqdm.write(
-                f"{name:11} {effect.show(row['plan']):20} {value(effect, row):10.4g} {effect.unit}"
+                f"{name:11} {caption_of(effect, row):20} {value(effect, row):10.4g} {effect.unit}"
             )
     content = environment(here) | {
         "name": "machine/probes",

@@ -31,7 +31,7 @@ class Effect:
     probe : function
         ``probe(device, **settings)``.
     show : function
-        How a row's setting is written in a table.
+        How a row's setting (its `plan`, with `resident_threads`) is written in a table.
     """
 
     name: str
@@ -109,17 +109,17 @@ EFFECTS = {
             "latency",
             "working set",
             "ns",
-            tuple({"working_set_bytes": 2**k * KIB} for k in (4, 6, 7, 9, 11, 13, 15, 16, 18, 20)),
+            tuple({"working_set_bytes": 2**k * KIB} for k in (4, 7, 9, 13, 14, 15, 16, 18, 20)),
             probes.latency,
             lambda s: _size(s["working_set_bytes"]),
         ),
         Effect(
             "occupancy",
-            "shared memory a block",
+            "threads resident",
             "TB/s",
-            tuple({"shared_bytes": n * KIB} for n in (0, 4, 8, 16, 24, 32, 48)),
+            tuple({"shared_bytes": n * KIB} for n in (0, 8, 16, 24, 32, 48)),
             probes.occupancy,
-            lambda s: _size(s["shared_bytes"]) if s["shared_bytes"] else "none",
+            lambda s: str(s["resident_threads"]),
         ),
         Effect(
             "fma",
@@ -247,12 +247,17 @@ def compare(effect: Effect, record: Record, device: Device, ceilings: Ceilings |
     columns += [f"here, {effect.unit}"] if here else []
     body = []
     for i, row in enumerate(rows_of(effect, record)):
-        cells: list[str | Number] = [effect.show(effect.settings[i])]
+        cells: list[str | Number] = [caption_of(effect, row)]
         cells.append(_number(recorded(record, row, "us"), value(effect, row), effect.unit))
         if here:
             cells.append(live(value(effect, here[i]), effect.unit, device))
         body.append(cells)
     return table(body, columns, caption=f"{effect.name}: {effect.title}")
+
+
+def caption_of(effect: Effect, row: dict[str, Any]) -> str:
+    """What was varied, as the first column of a table has it."""
+    return effect.show(row["plan"] | {"resident_threads": row["resident_threads"]})
 
 
 def _number(labelled: Number, amount: float, unit: str) -> Number:

@@ -9,7 +9,7 @@ from dgbook.linear.plan import Plan, Shape, default_plan, illegal, shared_bytes
 from dgbook.linear.solver import kernels
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
-ORDERS = {1: range(1, 11), 2: range(1, 9), 3: range(1, 9)}
+ORDERS = {1: (1, 3, 6, 10), 2: (1, 4, 8), 3: (1, 2, 4, 6, 8)}
 INDICES = np.empty(1, np.uint32)
 
 
@@ -31,15 +31,15 @@ def make(dim, order, n, dtype, plan=None):
 
 
 def sample():
-    """Every dimension and order once, systems and capabilities in turn; both precisions."""
-    cases = [(dim, order) for dim, orders in ORDERS.items() for order in orders]
-    for i, (dim, order) in enumerate(cases):
-        yield "fused", dim, order, (1, 1 + dim)[i % 2], "float32", CAPABILITIES[i % 3]
-    for i, (dim, order) in enumerate(((1, 4), (2, 3), (3, 1), (3, 8))):
-        for name in ("volume", "surface"):
-            yield name, dim, order, (1, 1 + dim)[i % 2], "float32", CAPABILITIES[i % 3]
-    for i, (dim, order) in enumerate(((1, 5), (2, 8), (3, 4))):
-        yield "fused", dim, order, 1, "float64", CAPABILITIES[i]
+    """Systems and compute capabilities in turn: all of both for all orders would take minutes."""
+    orders = [(dim, order) for dim, some in ORDERS.items() for order in some]
+    cases = [("fused", *case, "float32") for case in orders]
+    cases += [(name, *c, "float32") for name in ("volume", "surface") for c in ((1, 4), (3, 3))]
+    cases += [("fused", 2, 5, "float64"), ("fused", 3, 3, "float64")]
+    return [
+        (name, dim, order, (1, 1 + dim)[i % 2], dtype, CAPABILITIES[i % 3])
+        for i, (name, dim, order, dtype) in enumerate(cases)
+    ]
 
 
 @pytest.mark.parametrize(("name", "dim", "order", "n", "dtype", "cc"), sample())
@@ -55,9 +55,7 @@ def test_kernels_fit_the_machine(name, dim, order, n, dtype, cc):
         assert report.shared_bytes == shared_bytes(plan, shape)
 
 
-@pytest.mark.parametrize(
-    ("dim", "n", "inline"), [(3, 1, 8), (3, 4, 2), (2, 3, 4), (2, 1, 8), (1, 2, 8)]
-)
+@pytest.mark.parametrize(("dim", "n", "inline"), [(3, 1, 8), (3, 4, 2), (2, 3, 4)])
 def test_the_most_accumulators_stay_in_registers(dim, n, inline):
     """The limit of `illegal`: a loop that is not unrolled would put them into local memory."""
     _, _, signatures = make(dim, 3, n, "float32", Plan(4, inline))
@@ -65,9 +63,8 @@ def test_the_most_accumulators_stay_in_registers(dim, n, inline):
     assert report.spill_bytes == report.stack_bytes == 0, report
 
 
-@pytest.mark.parametrize(("dim", "order"), [(1, 7), (2, 4), (3, 3)])
-def test_the_long_loops_are_unrolled(dim, order):
+def test_the_long_loops_are_unrolled():
     """A loop of one multiply-add and a jump would have far fewer than half of them."""
-    shape, _, signatures = make(dim, order, 1, "float32", Plan(4, 1))
+    shape, _, signatures = make(3, 3, 1, "float32", Plan(4, 1))
     report = compile(*signatures["fused"], (9, 0))
-    assert report.ptx.count("fma.rn.f32") > (dim * shape.Np + shape.Nf) // 2
+    assert report.ptx.count("fma.rn.f32") > (3 * shape.Np + shape.Nf) // 2

@@ -7,9 +7,13 @@ import pytest
 from numpy.polynomial import Legendre, Polynomial
 
 from dgbook import linear
+from dgbook.__main__ import main
 from dgbook.element import NodalElement
-from dgbook.linear import cost, matmul, plan, problem, reference
+from dgbook.gpu import device
+from dgbook.gpu.roofline import Ceilings
+from dgbook.linear import command, cost, matmul, plan, problem, reference
 from dgbook.mesh import box, build, face_vertices, geometric_factors, make_periodic, read
+from dgbook.records import validate
 from dgbook.time import lsrk45
 from dgbook.trace import WAYS, trace
 
@@ -564,3 +568,46 @@ def test_a_face_has_one_condition():
     with pytest.raises(ValueError, match="different conditions"):
         solver(both, 1, linear.wave(1), boundary={"a": "wall", "b": "soft"})
     assert solver(both, 1, linear.wave(1), boundary={"a": "wall", "b": "wall"})
+
+
+# ----------------------------------------------------------------------------------- command line
+
+
+@pytest.mark.parametrize("system", command.SYSTEMS)
+@pytest.mark.parametrize("dim", ["1", "2"])
+def test_run_from_the_command_line(system, dim, capsys):
+    options = f"--dim {dim} --system {system} --order 3 --cells 4 --t-end 0.1 --device cpu"
+    assert main(["run", "linear", *options.split()]) == 0
+    printed = capsys.readouterr().out
+    assert "LIVE" in printed
+    assert float(printed.rpartition("L2 error ")[2]) < 3e-2
+
+
+def test_measuring_needs_a_gpu(capsys):
+    if device().kind == "cuda":
+        pytest.skip("there is a GPU")
+    for verb in ("bench", "tune"):
+        assert main([verb, "linear"]) == 1
+        assert "CUDA" in capsys.readouterr().err
+
+
+def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
+    """Of the CPU's path, which can be measured everywhere."""
+    monkeypatch.setattr(command, "NUMPY_DOFS", 500)
+    ceiling = Ceilings(copy_TBps=1.0, fp32_TFLOPs=10.0, fp64_TFLOPs=5.0)
+    s = solver(box((2, 1, 1), periodic=True), 2, linear.advection(command.VELOCITY))
+    (row,) = command.measured(s, ceiling, ("numpy",))
+    keys = ("gpu", "driver", "cuda", "commit")
+    made_up = dict.fromkeys(keys, "none") | {"date": "2000-01-01", "versions": {}}
+    validate(
+        {"name": "linear/stage", "compute_capability": "9.0", "ceilings": ceiling.as_dict()}
+        | made_up
+        | {"rows": [row]}
+    )
+    assert row["dofs"] == row["size"]["K"] * 10 and 250 < row["dofs"] < 1000
+    assert "LIVE" in command.line(row, s.device)
+
+
+def test_orders_are_written_as_a_range():
+    assert list(command._orders("3")) == [3]
+    assert list(command._orders("2..4")) == [2, 3, 4]

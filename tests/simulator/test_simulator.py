@@ -4,6 +4,7 @@ import inspect
 import math
 import time
 
+import numba
 import numpy as np
 import pytest
 
@@ -1194,6 +1195,34 @@ def test_integers_do_not_wrap_at_32_bits():
     out = np.zeros(4, np.int64)
     square[1, 1](np.array([2**20, 2], i4), out)
     assert out.tolist() == [2**40, 2**40, -4, 1]
+
+
+def test_integer_types_wrap_but_their_arithmetic_does_not():
+    word, number = np.uint32, numba.int32
+
+    @jit
+    def wrap(out):
+        s = cuda.shared.array(1, np.uint32)
+        a = cuda.local.array(1, word)
+        a[0] = s[0] = word(-1)
+        out[0] = s[0] + a[0]
+        out[1] = np.uint32(2**20) * word(2**20)
+        out[2] = number(2**31)
+        out[3] = np.int8(200) + np.int32(-2.7)
+        out[4] = np.uint32(out[1] + 7)
+
+    out = np.zeros(5, np.int64)
+    wrap[1, 1](out)
+    assert out.tolist() == [2 * (2**32 - 1), 2**40, -(2**31), -56 - 2, 7]
+
+
+def test_indices_of_integer_types():
+    @jit
+    def shift(x, y):
+        i = np.uint32(cuda.grid(1))
+        y[i] = x[np.uint32(i - 1)]  # <-
+
+    refused(IndexError, shift, lambda: shift[1, 4](np.zeros(4), np.zeros(4)), "x[4294967295]")
 
 
 @pytest.mark.filterwarnings("error")

@@ -4,6 +4,7 @@ from dgbook.gpu.device import Device, device, versions
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.simulator import (
     BarrierError,
+    OutOfRangeError,
     RaceError,
     SimulatorError,
     UndefinedReadError,
@@ -13,6 +14,7 @@ __all__ = [
     "BarrierError",
     "Device",
     "Kernel",
+    "OutOfRangeError",
     "RaceError",
     "SimulatorError",
     "UndefinedReadError",

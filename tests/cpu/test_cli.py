@@ -48,8 +48,12 @@ def plugged(tmp_path, monkeypatch):
             return 1 if arguments.fail else None
         ''')
     )
-    for name in [name for name in sys.modules if name.startswith("dgbook.swept")]:
+    families = tuple(f"dgbook.{family}" for family in FAMILIES)
+    for name in [name for name in sys.modules if name.startswith(families)]:
         monkeypatch.delitem(sys.modules, name)
+    # An editable installation finds modules past __path__, through a finder of its own.
+    finders = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
+    monkeypatch.setattr(sys, "meta_path", finders)
     monkeypatch.setattr(dgbook, "__path__", [str(tmp_path)])
     yield
     for name in [name for name in sys.modules if name.startswith("dgbook.swept")]:

@@ -34,6 +34,7 @@ gpu: .venv/made
 	$(RUN) -m pytest tests/gpu
 	$(RUN) -m dgbook bench machine
 	$(RUN) -m dgbook bench linear
+	$(RUN) -m dgbook bench linear --every-plan --orders 3..4 --dtypes float32
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
 
 assignments: .venv/made

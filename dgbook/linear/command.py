@@ -85,6 +85,11 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--paths", nargs="+", default=MEASURED, choices=MEASURED, help="what to time"
     )
+    parser.add_argument(
+        "--every-plan",
+        action="store_true",
+        help="time the fused stage under all plans instead, into the record linear/plans",
+    )
     parser.add_argument("--out", help="folder for the record; chapters/records if not given")
 
 
@@ -105,11 +110,15 @@ def bench(arguments: argparse.Namespace) -> None:
     ceiling = ceilings(device)
     rows = []
     for solver in _solvers(arguments, device):
-        for row in measured(solver, ceiling, arguments.paths):
+        for row in (
+            _under_every_plan(solver, ceiling)
+            if arguments.every_plan
+            else measured(solver, ceiling, arguments.paths)
+        ):
             rows.append(row)
-            print(line(row, device), flush=True)
+            print(line(row, device), row["plan"], flush=True)
     content = {
-        "name": "linear/stage",
+        "name": "linear/plans" if arguments.every_plan else "linear/stage",
         **records.environment(device),
         "ceilings": ceiling.as_dict(),
         "rows": rows,
@@ -163,6 +172,14 @@ def measured(solver: Solver, ceiling: Ceilings, paths: tuple[str, ...]) -> Itera
         cost = costs(small.shape, small.mesh.K, small.system, small.operator.flux)["fused"]
         timing = measure(_numpy_stage(small), small.device, samples=20, warmup=1)
         yield _row(small, "numpy", "numpy", cost, timing, ceiling)
+
+
+def _under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
+    """Rows of the fused stage, one for each plan that is legal."""
+    cost = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)["fused"]
+    for plan in plans(solver.shape):
+        timing = measure(_fused_stage(solver, plan), solver.device)
+        yield _row(solver, "fused", "numba", cost, timing, ceiling) | {"plan": vars(plan)}
 
 
 def line(row: dict[str, Any], device: Device) -> str:

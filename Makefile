@@ -31,7 +31,8 @@ live: .venv/made
 # The first line stops a machine without a device from storing outputs without measurements.
 gpu: .venv/made
 	$(RUN) -c "from dgbook.gpu import device; print(device('cuda'))"
-	$(RUN) -m pytest tests/gpu
+	$(RUN) -m pytest tests/gpu -n 4 --ignore tests/gpu/test_gpu_basics.py
+	$(RUN) -m pytest tests/gpu/test_gpu_basics.py  # it takes times: alone
 	$(RUN) -m dgbook bench machine
 	$(RUN) -m dgbook bench linear
 	$(RUN) -m dgbook bench linear --every-plan --orders 3..4 --dtypes float32

@@ -24,7 +24,7 @@ def load(name: str) -> ModuleType:
     return module
 
 
-runner, execute = load("test_all"), load("execute")
+runner, execute, address = load("test_all"), load("execute"), load("address")
 
 PASSES = "def test_a():\n    pass\n"
 FAILS = "def test_b():\n    assert 1 == 2\n"
@@ -115,3 +115,24 @@ def test_execute_leaves_a_failing_notebook_alone(tmp_path: Path) -> None:
         execute.execute(path)
     assert path.read_bytes() == before
     assert execute.main([str(path)]) == 1
+
+
+def test_every_chapter_names_the_configured_address_once():
+    for path in sorted((ROOT / "chapters").glob("*.ipynb")):
+        assert address.in_chapter(path) == [address.configured()], path.name
+
+
+def test_an_address_is_set_everywhere_and_taken_away_again(tmp_path, monkeypatch):
+    (tmp_path / "chapters").mkdir()
+    config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+    (tmp_path / "_config.yml").write_text(config, encoding="utf-8")
+    chapter = tmp_path / "chapters" / "01.ipynb"
+    cell = nbformat.v4.new_code_cell('REPOSITORY = ""  # where\nprint(REPOSITORY)')
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), chapter)
+    monkeypatch.setattr(address, "ROOT", tmp_path)
+    url = "https://example.org/a/book"
+    assert address.main([url + "/"]) == 0
+    assert address.configured() == url and address.in_chapter(chapter) == [url]
+    assert address.main([""]) == 0
+    assert (tmp_path / "_config.yml").read_text(encoding="utf-8") == config
+    assert address.main(["not an address"]) == 2

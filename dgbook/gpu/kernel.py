@@ -150,9 +150,28 @@ def _launch_on_gpu(dispatcher: Any, grid: Any, block: Any, shared: int, args: tu
         cuda.as_cuda_array(a, sync=False) if hasattr(a, "__cuda_array_interface__") else a
         for a in args
     ]
+    if _preparing or shared > simulator.STATIC_SHARED_LIMIT:
+        compiled = dispatcher.compile(tuple(dispatcher.typeof_pyval(a) for a in converted))
+        if shared > simulator.STATIC_SHARED_LIMIT:
+            _allow_shared(compiled, shared, cupy.cuda.Device().id)
     if _preparing:
-        dispatcher.compile(tuple(dispatcher.typeof_pyval(a) for a in converted))
         return
     pointer = cupy.cuda.get_current_stream().ptr
     stream = cuda.external_stream(pointer) if pointer else 0
     dispatcher[grid, block, stream, shared](*converted)
+
+
+def _allow_shared(compiled: Any, nbytes: int, device_id: int) -> None:
+    """Let a compiled kernel have more than 48 KiB of dynamic shared memory; Numba does not ask."""
+    from cuda.bindings import driver
+
+    function = compiled._codelibrary.get_cufunc().handle
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if isinstance(function, driver.CUkernel):  # numba-cuda 0.30; before, a CUfunction
+        (result,) = driver.cuKernelSetAttribute(attribute, nbytes, function, device_id)
+    else:
+        (result,) = driver.cuFuncSetAttribute(function, attribute, nbytes)
+    if result != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(
+            f"the device refuses {nbytes} bytes of dynamic shared memory a block: {result.name}"
+        )

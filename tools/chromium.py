@@ -22,12 +22,23 @@ def candidates() -> Iterator[str]:
     for name in NAMES:
         if path := shutil.which(name):
             yield path
+    if (own := playwrights_own()) and Path(own).exists():
+        yield own
+
+
+def playwrights_own() -> str | None:
+    """Where Playwright would put a Chromium of its own, or None if its driver does not start.
+
+    A bare Debian lacks libatomic, which the driver needs.
+    """
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        own = playwright.chromium.executable_path
-    if Path(own).exists():
-        yield own
+    try:
+        with sync_playwright() as playwright:
+            return playwright.chromium.executable_path
+    except Exception as error:  # the driver ends before it can say anything more precise
+        print(f"Playwright's driver does not start: {error}", file=sys.stderr)
+        return None
 
 
 def works(path: str) -> bool:
@@ -47,7 +58,8 @@ def install() -> None:
     """Install a Chromium: the system's where we may, else Playwright's own."""
     if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
         environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-        commands = [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]]
+        packages = ["apt-get", "install", "-y", "chromium", "libatomic1"]
+        commands = [["apt-get", "update"], packages]
     else:
         environment = os.environ
         commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
@@ -57,15 +69,15 @@ def install() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the path of a Chromium; 1 and a sentence if there is none."""
-    path = find()
-    if path is None and "--install" in arguments:
+    """Print the path of a Chromium; 1 and a sentence if none starts, or its driver does not."""
+    path, driver = find(), playwrights_own()
+    if None in (path, driver) and "--install" in arguments:
         install()
-        path = find()
-    if path is None:
+        path, driver = find(), playwrights_own()
+    if None in (path, driver):
         print(
-            "There is no Chromium that starts. Install one (Debian: apt-get install chromium), or "
-            "name it in the environment variable CHROMIUM.",
+            "There is no Chromium that starts, or no driver for it. Install them (Debian: apt-get "
+            "install chromium libatomic1), or name a Chromium in the variable CHROMIUM.",
             file=sys.stderr,
         )
         return 1

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Kernel, cuda, jit
-from dgbook.time.stepping import Rhs, march, real_type
+from dgbook.time.stepping import Rhs, integrator, real_type
 
 # Quotients of integers, which Python rounds correctly to float64. As Python floats, not NumPy
 # scalars, they leave a float32 state float32.
@@ -43,44 +43,15 @@ C = (
 ORDER = 4
 
 
-def integrate(
-    rhs: Rhs, u: np.ndarray, t0: float, t_end: float, dt: float, progress: bool = False
-) -> np.ndarray:
-    """Solve u' = rhs(u, t) from t0 to t_end with NumPy.
-
-    Parameters
-    ----------
-    rhs : function
-        ``rhs(u, t)`` returns an array of u's shape and must not change u.
-    u : array of floats, real or complex, of any shape
-        The state at t0; it is copied, and stays as it is whatever happens.
-    t0, t_end : float
-    dt : float
-        The longest step; the interval is divided into equal ones (`dgbook.time.steps`).
-    progress : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    array of u's shape and dtype
-        The state at t_end.
-
-    Raises
-    ------
-    TypeError
-        If u is not floating-point.
-    ValueError
-        If the interval or dt is invalid, or rhs returns another shape.
-    """
-    return march(_advance, rhs, u, t0, t_end, dt, progress)
-
-
 def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
     res = np.zeros_like(u)
     for a, b, c in zip(A, B, C, strict=True):
         res *= a
         res += dt * rhs(u, t + c * dt)
         u += b * res
+
+
+integrate = integrator(_advance)
 
 
 def make_update(dtype: Any) -> Kernel:

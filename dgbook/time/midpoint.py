@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Kernel, cuda, jit
-from dgbook.time.stepping import Rhs, march, real_type
+from dgbook.time.stepping import Rhs, integrator, real_type
 
 A = (0.0, 0.5)  # stage s starts at u + A_s dt k_{s-1}
 B = (0.0, 1.0)
@@ -19,41 +19,12 @@ C = (0.0, 0.5)
 ORDER = 2
 
 
-def integrate(
-    rhs: Rhs, u: np.ndarray, t0: float, t_end: float, dt: float, progress: bool = False
-) -> np.ndarray:
-    """Solve u' = rhs(u, t) from t0 to t_end with NumPy.
-
-    Parameters
-    ----------
-    rhs : function
-        ``rhs(u, t)`` returns an array of u's shape and must not change u.
-    u : array of floats, real or complex, of any shape
-        The state at t0; it is copied, and stays as it is whatever happens.
-    t0, t_end : float
-    dt : float
-        The longest step; the interval is divided into equal ones (`dgbook.time.steps`).
-    progress : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    array of u's shape and dtype
-        The state at t_end.
-
-    Raises
-    ------
-    TypeError
-        If u is not floating-point.
-    ValueError
-        If the interval or dt is invalid, or rhs returns another shape.
-    """
-    return march(_advance, rhs, u, t0, t_end, dt, progress)
-
-
 def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
     middle = u + (A[1] * dt) * rhs(u, t + C[0] * dt)
     u += (B[1] * dt) * rhs(middle, t + C[1] * dt)
+
+
+integrate = integrator(_advance)
 
 
 def make_update(dtype: Any) -> Kernel:

@@ -13,44 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dgbook.gpu import Kernel, cuda, jit
-from dgbook.time.stepping import Rhs, march, real_type
+from dgbook.time.stepping import Rhs, integrator, real_type
 
 A = (0.0, 0.5, 0.5, 1.0)  # stage s starts at u + A_s dt k_{s-1}
 B = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 C = (0.0, 0.5, 0.5, 1.0)
 ORDER = 4
-
-
-def integrate(
-    rhs: Rhs, u: np.ndarray, t0: float, t_end: float, dt: float, progress: bool = False
-) -> np.ndarray:
-    """Solve u' = rhs(u, t) from t0 to t_end with NumPy.
-
-    Parameters
-    ----------
-    rhs : function
-        ``rhs(u, t)`` returns an array of u's shape and must not change u.
-    u : array of floats, real or complex, of any shape
-        The state at t0; it is copied, and stays as it is whatever happens.
-    t0, t_end : float
-    dt : float
-        The longest step; the interval is divided into equal ones (`dgbook.time.steps`).
-    progress : bool
-        Show a progress bar.
-
-    Returns
-    -------
-    array of u's shape and dtype
-        The state at t_end.
-
-    Raises
-    ------
-    TypeError
-        If u is not floating-point.
-    ValueError
-        If the interval or dt is invalid, or rhs returns another shape.
-    """
-    return march(_advance, rhs, u, t0, t_end, dt, progress)
 
 
 def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
@@ -60,6 +28,9 @@ def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
         k = rhs(u + (a * dt) * k, t + c * dt)
         total += (b * dt) * k
     u[...] = total
+
+
+integrate = integrator(_advance)
 
 
 class Update(NamedTuple):

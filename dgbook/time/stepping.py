@@ -69,41 +69,67 @@ def real_type(dtype: Any) -> type:
     return np.dtype(dtype).type
 
 
-def march(
-    advance: Advance,
-    rhs: Rhs,
-    u: np.ndarray,
-    t0: float,
-    t_end: float,
-    dt: float,
-    progress: bool,
-) -> np.ndarray:
-    """Take equal steps from t0 to t_end with a one-step method.
+def integrator(advance: Advance) -> Callable[..., np.ndarray]:
+    """The NumPy loop of a one-step method.
 
     Parameters
     ----------
     advance : function
         ``advance(rhs, u, t, dt)`` takes one step and changes `u` in place.
-    rhs, u, t0, t_end, dt, progress
-        As every method's ``integrate`` documents them.
 
     Returns
     -------
-    array
-        The state at t_end, a new array.
+    function
+        ``integrate(rhs, u, t0, t_end, dt, progress=False)``.
     """
-    u = np.array(u, order="C")
-    if u.dtype.kind not in "fc":
-        raise TypeError(f"u has dtype {u.dtype}; allowed are real and complex floating-point types")
-    n, dt = steps(t0, t_end, dt)
 
-    def checked(v: np.ndarray, t: float) -> np.ndarray:
-        slope = np.asarray(rhs(v, t))
-        if slope.shape != v.shape:
-            raise ValueError(f"rhs returned shape {slope.shape}; allowed is that of u, {v.shape}")
-        return slope
+    def integrate(
+        rhs: Rhs, u: np.ndarray, t0: float, t_end: float, dt: float, progress: bool = False
+    ) -> np.ndarray:
+        """Solve u' = rhs(u, t) from t0 to t_end with NumPy.
 
-    for step in trange(n, disable=not progress, desc="time steps", leave=False):
-        # Not accumulated: a sum of n rounded steps drifts away from t_end.
-        advance(checked, u, float(t0) + step * dt, dt)
-    return u
+        Parameters
+        ----------
+        rhs : function
+            ``rhs(u, t)`` returns an array of u's shape and must not change u.
+        u : array of floats, real or complex, of any shape
+            The state at t0; it is copied, and stays as it is whatever happens.
+        t0, t_end : float
+        dt : float
+            The longest step; the interval is divided into equal ones (`dgbook.time.steps`).
+        progress : bool
+            Show a progress bar.
+
+        Returns
+        -------
+        array of u's shape and dtype
+            The state at t_end.
+
+        Raises
+        ------
+        TypeError
+            If u is not floating-point.
+        ValueError
+            If the interval or dt is invalid, or rhs returns another shape.
+        """
+        u = np.array(u, order="C")
+        if u.dtype.kind not in "fc":
+            raise TypeError(
+                f"u has dtype {u.dtype}; allowed are real and complex floating-point types"
+            )
+        n, dt = steps(t0, t_end, dt)
+
+        def checked(v: np.ndarray, t: float) -> np.ndarray:
+            slope = np.asarray(rhs(v, t))
+            if slope.shape != v.shape:
+                raise ValueError(
+                    f"rhs returned shape {slope.shape}; allowed is that of u, {v.shape}"
+                )
+            return slope
+
+        for step in trange(n, disable=not progress, desc="time steps", leave=False):
+            # Not accumulated: a sum of n rounded steps drifts away from t_end.
+            advance(checked, u, float(t0) + step * dt, dt)
+        return u
+
+    return integrate

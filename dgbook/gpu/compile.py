@@ -23,13 +23,12 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu.kernel import HAS_NUMBA_CUDA, Kernel, cuda
+from dgbook.gpu.limits import MAX_THREADS, WARP
 from dgbook.gpu.source import CompilerNotFoundError, CudaKernel
 
-WARP = 32
 REGISTERS = 65536  # 32-bit registers of a multiprocessor, on all of these architectures
 REGISTER_UNIT = 256  # registers are given to warps in multiples of this
 PARTITIONS = 4  # of a multiprocessor: each has its quarter of the registers and of the warps
-MAX_THREADS = 1024
 TOOLKIT = "/usr/local/cuda"  # where it is on Colab and on most other machines
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import simulator
+from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 
 try:
     from numba import cuda
@@ -150,9 +151,9 @@ def _launch_on_gpu(dispatcher: Any, grid: Any, block: Any, shared: int, args: tu
         cuda.as_cuda_array(a, sync=False) if hasattr(a, "__cuda_array_interface__") else a
         for a in args
     ]
-    if _preparing or shared > simulator.STATIC_SHARED_LIMIT:
+    if _preparing or shared > STATIC_SHARED_LIMIT:
         compiled = dispatcher.compile(tuple(dispatcher.typeof_pyval(a) for a in converted))
-        if shared > simulator.STATIC_SHARED_LIMIT:
+        if shared > STATIC_SHARED_LIMIT:
             _allow_shared(compiled, shared, cupy.cuda.Device().id)
     if _preparing:
         return

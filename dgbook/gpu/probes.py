@@ -19,6 +19,7 @@ import numpy as np
 
 from dgbook.gpu.device import Device
 from dgbook.gpu.kernel import Kernel, cuda, jit
+from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP
 from dgbook.gpu.timing import (
     CACHE_FACTOR,
     FEWEST_SAMPLES,
@@ -29,11 +30,9 @@ from dgbook.gpu.timing import (
     measure,
 )
 
-WARP = 32  # lanes of a warp
 BANKS = 32  # of shared memory, each 4 bytes wide
 SECTOR = 32  # bytes: the least that memory moves
 LINE = 128  # bytes: four sectors, what a warp reads of float32 in one go
-FULL_MASK = 0xFFFFFFFF
 WORDS = BANKS * WARP  # 4-byte words that 32 lanes touch at the largest stride
 LINKS = 16  # dependent operations in one round of a loop: its own instructions become rare
 TILE = 32  # rows and columns of the tile that a block transposes
@@ -693,8 +692,8 @@ def occupancy(device: Device, shared_bytes: int, threads: int = 64, n: int | Non
     n : int, optional
         Elements; 8 times the L2 without it.
     """
-    if not 0 <= shared_bytes <= 48 * 2**10:
-        raise ValueError(f"shared_bytes = {shared_bytes}; allowed: 0 to {48 * 2**10}")
+    if not 0 <= shared_bytes <= STATIC_SHARED_LIMIT:
+        raise ValueError(f"shared_bytes = {shared_bytes}; allowed: 0 to {STATIC_SHARED_LIMIT}")
     device = _require_cuda(device, "occupancy")
     import cupy
 

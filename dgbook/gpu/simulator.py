@@ -33,13 +33,11 @@ from typing import Any
 import greenlet
 import numpy as np
 
-WARP = 32
-MAX_THREADS = 1024
+from dgbook.gpu.limits import FULL_MASK, MAX_THREADS, STATIC_SHARED_LIMIT, WARP
+
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
-STATIC_SHARED_LIMIT = 48 * 1024  # bytes of shared.array(...) a block, on every device
 SHARED_LIMIT = 227 * 1024  # bytes with dynamic shared memory, compute capability 9.0
-FULL_MASK = 0xFFFFFFFF
 SPIN_LIMIT = 100_000  # atomic operations in a row that change nothing
 
 

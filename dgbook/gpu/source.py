@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import kernel as launching
+from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 
-STATIC_SHARED_LIMIT = 48 * 1024  # bytes; a kernel that wants more has to say so before its launch
 OPTIONS = ("fastmath", "lineinfo", "max_registers")
 
 # What a parameter or a macro of that C type holds.

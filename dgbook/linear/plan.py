@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
 from dgbook.gpu.tune import best
 
-MAX_THREADS = 1024
-STATIC_SHARED_BYTES = 48 * 1024
 MAX_ACCUMULATORS = 24
 
 
@@ -72,8 +71,8 @@ def illegal(plan: Plan, shape: Shape) -> str:
     threads = plan.elements_per_block * shape.Np
     if threads > MAX_THREADS:
         return f"{plan.elements_per_block} rows of {shape.Np} threads; allowed: {MAX_THREADS}"
-    if shared_bytes(plan, shape) > STATIC_SHARED_BYTES:
-        return f"{shared_bytes(plan, shape)} bytes shared; allowed: {STATIC_SHARED_BYTES}"
+    if shared_bytes(plan, shape) > STATIC_SHARED_LIMIT:
+        return f"{shared_bytes(plan, shape)} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
     accumulators = shape.dim * shape.n * plan.elements_inline
     if plan.elements_inline > 1 and accumulators > MAX_ACCUMULATORS:
         return f"{accumulators} accumulators a thread; allowed: {MAX_ACCUMULATORS}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from dgbook.gpu import Device, probes
 from dgbook.gpu.roofline import Ceilings, floor_seconds
-from dgbook.records import Number, Record, Table, live, recorded, table
+from dgbook.records import Number, Record, Table, live, table
 
 KIB = 2**10
 
@@ -200,9 +200,7 @@ def _row(
         "size": {"in_cache": probe.in_cache},
         "dofs": None,
         "plan": dict(settings),
-        "seconds_median": probe.seconds,
-        "seconds_iqr": probe.timing.iqr,
-        "samples": len(probe.timing.seconds),
+        **probe.timing.as_row(),
         "flops": probe.flops,
         "bytes": nbytes,
         "floor_seconds": floor,
@@ -248,7 +246,7 @@ def compare(effect: Effect, record: Record, device: Device, ceilings: Ceilings |
     body = []
     for i, row in enumerate(rows_of(effect, record)):
         cells: list[str | Number] = [caption_of(effect, row)]
-        cells.append(_number(recorded(record, row, "us"), value(effect, row), effect.unit))
+        cells.append(Number(value(effect, row), effect.unit, "RECORDED", record.source))
         if here:
             cells.append(live(value(effect, here[i]), effect.unit, device))
         body.append(cells)
@@ -258,8 +256,3 @@ def compare(effect: Effect, record: Record, device: Device, ceilings: Ceilings |
 def caption_of(effect: Effect, row: dict[str, Any]) -> str:
     """What was varied, as the first column of a table has it."""
     return effect.show(row["plan"] | {"resident_threads": row["resident_threads"]})
-
-
-def _number(labelled: Number, amount: float, unit: str) -> Number:
-    """The same origin, another value of the same row."""
-    return Number(amount, unit, labelled.label, labelled.source)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dgbook.boundary import conditions_of_faces
 from dgbook.element import NodalElement
 from dgbook.linear.problem import System, incoming, jump_matrix, mirror
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
@@ -166,12 +167,11 @@ def assemble(
     geometry = geometric_factors(mesh)
     connectivity = trace(mesh, element)
     k, f = connectivity.boundary_faces.T
-    conditions = _conditions(mesh, boundary)
 
     face_matrix = jump_matrix(system, geometry.normals, flux)
     mirrors = np.zeros((len(k), system.n, system.n))
     sources = []
-    for condition, faces in conditions:
+    for condition, faces in conditions_of_faces(mesh, boundary):
         normals = geometry.normals[k[faces], f[faces]]
         if callable(condition):
             sources.append((faces, condition))
@@ -198,37 +198,3 @@ def assemble(
         sources=tuple(sources),
         boundary_points=points[:, connectivity.interior[k, f]],
     )
-
-
-def _conditions(mesh: Mesh, boundary) -> list[tuple[str | Callable, np.ndarray]]:
-    """(condition, numbers of its boundary faces) for every named boundary that has faces."""
-    names = [name for name, faces in mesh.boundary.items() if len(faces)]
-    if boundary is None:
-        boundary = {}
-    if isinstance(boundary, str) or callable(boundary):
-        boundary = dict.fromkeys(names, boundary)
-    if not isinstance(boundary, dict):
-        raise TypeError(f"boundary = {boundary!r}; allowed: a dict, a condition or a function")
-    unknown = sorted(set(boundary) - set(mesh.boundary))
-    missing = sorted(set(names) - set(boundary))
-    if unknown or missing:
-        raise ValueError(
-            f"boundary = {boundary!r}: {'no condition for' if missing else 'there is no'} "
-            f"{', '.join(map(repr, missing or unknown))}; the mesh's boundaries are "
-            f"{', '.join(map(repr, names)) or 'none: it is periodic'}"
-        )
-    number = np.full(mesh.neighbors.shape, -1)
-    k, f = mesh.boundary_faces.T
-    number[k, f] = np.arange(len(k))
-    found = []
-    named = {}
-    for name in names:
-        faces = number[tuple(mesh.boundary[name].T)]
-        for face in faces:
-            if named.setdefault(face, name) != name and boundary[named[face]] != boundary[name]:
-                raise ValueError(
-                    f"boundary: element {k[face]}, face {f[face]} is in {named[face]!r} and in "
-                    f"{name!r}, which have different conditions"
-                )
-        found.append((boundary[name], faces))
-    return found

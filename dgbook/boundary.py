@@ -1,0 +1,62 @@
+"""Which condition holds on which face of a mesh's named boundaries."""
+
+from typing import Any
+
+import numpy as np
+
+from dgbook.mesh import Mesh
+
+
+def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray]]:
+    """The conditions on a mesh's boundary, each with the faces on which it holds.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    boundary : condition, dict or None
+        For each name in ``mesh.boundary`` a condition, a word or a function; which of them there are
+        is for the family of equations to say. A condition alone stands for all names, None for no
+        conditions.
+
+    Returns
+    -------
+    list of (condition, faces)
+        For every named boundary that has faces; numbers of rows of ``mesh.boundary_faces``.
+
+    Raises
+    ------
+    TypeError
+        If `boundary` is none of these.
+    ValueError
+        If a boundary has no condition, there is a condition for none, or a face has two.
+    """
+    names = [name for name, faces in mesh.boundary.items() if len(faces)]
+    if boundary is None:
+        boundary = {}
+    if isinstance(boundary, str) or callable(boundary):
+        boundary = dict.fromkeys(names, boundary)
+    if not isinstance(boundary, dict):
+        raise TypeError(f"boundary = {boundary!r}; allowed: a dict, a condition or a function")
+    unknown = sorted(set(boundary) - set(mesh.boundary))
+    missing = sorted(set(names) - set(boundary))
+    if unknown or missing:
+        raise ValueError(
+            f"boundary = {boundary!r}: {'no condition for' if missing else 'there is no'} "
+            f"{', '.join(map(repr, missing or unknown))}; the mesh's boundaries are "
+            f"{', '.join(map(repr, names)) or 'none: it is periodic'}"
+        )
+    number = np.full(mesh.neighbors.shape, -1)
+    k, f = mesh.boundary_faces.T
+    number[k, f] = np.arange(len(k))
+    found = []
+    named: dict[int, str] = {}
+    for name in names:
+        faces = number[tuple(mesh.boundary[name].T)]
+        for face in faces:
+            if named.setdefault(face, name) != name and boundary[named[face]] != boundary[name]:
+                raise ValueError(
+                    f"boundary: element {k[face]}, face {f[face]} is in {named[face]!r} and in "
+                    f"{name!r}, which have different conditions"
+                )
+        found.append((boundary[name], faces))
+    return found

@@ -1,0 +1,1 @@
+"""The GPU kernels of Maxwell's equations, one operator a file."""

@@ -1,0 +1,266 @@
+"""The operator in plain NumPy, line by line as klockner2009 writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgbook.boundary import conditions_of_faces
+from dgbook.element import NodalElement
+from dgbook.maxwell.problem import (
+    CONDITIONS,
+    FIELDS,
+    FLUXES,
+    cross,
+    curl,
+    keeps,
+)
+from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
+from dgbook.trace import Trace, trace
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """What the semi-discrete equations need; K elements, Np nodes, Nfp on each of 4 faces.
+
+    Attributes
+    ----------
+    mesh : Mesh
+    element : NodalElement
+    flux : str
+        "upwind" or "central".
+    trace : Trace
+        Which node lies opposite which.
+    derivative : (3, Np, Np)
+        D_i, the derivative with respect to the reference coordinate r_i.
+    lift : (Np, 4 Nfp)
+    rst_xyz : (K, 3, 3)
+        ``[k, i, d]`` is dr_i/dx_d.
+    jacobian : (K,) float64
+        Determinant of dx/dr.
+    normals : (K, 4, 3)
+        n, outward unit normals.
+    face_scale : (K, 4)
+        Fs = sJ / J.
+    epsilon, mu : (K,)
+        Permittivity and permeability of each element.
+    impedance : (K, 4)
+        Z^-, the own impedance sqrt(mu / epsilon), at each face.
+    neighbor_impedance : (K, 4)
+        Z^+, that of the neighbor; on the boundary the own one.
+    upwinding : (K, 4)
+        a in the flux: 1 upwind, 0 central. On boundaries that let waves out it is always 1: a
+        central flux would reflect them.
+    mirrors : (nb, 2)
+        m_E and m_H on each face of ``trace.boundary_faces``, see ``problem.keeps``.
+    sources : tuple of (indices, function)
+        For boundary faces with given fields: which of the nb, and the function of (x, y, z, t) that
+        returns g.
+    boundary_points : (3, nb, Nfp) float64
+        Coordinates of the nodes on the boundary.
+    """
+
+    mesh: Mesh
+    element: NodalElement
+    flux: str
+    trace: Trace
+    derivative: np.ndarray
+    lift: np.ndarray
+    rst_xyz: np.ndarray
+    jacobian: np.ndarray
+    normals: np.ndarray
+    face_scale: np.ndarray
+    epsilon: np.ndarray
+    mu: np.ndarray
+    impedance: np.ndarray
+    neighbor_impedance: np.ndarray
+    upwinding: np.ndarray
+    mirrors: np.ndarray
+    sources: tuple[tuple[np.ndarray, Callable], ...]
+    boundary_points: np.ndarray
+
+    @property
+    def speed(self) -> np.ndarray:
+        """c = 1 / sqrt(epsilon mu) of each element, (K,)."""
+        return 1 / np.sqrt(self.epsilon * self.mu)
+
+
+def volume(operator: Operator, u: np.ndarray) -> np.ndarray:
+    """(curl H, -curl E), the equations inside the elements; u = (E, H) has shape (6, K, Np)."""
+    du_dr = u[:, None] @ operator.derivative.transpose(0, 2, 1)  # (6, 3, K, Np)
+    du_dx = np.einsum("kid,aikm->adkm", operator.rst_xyz, du_dr)
+    return np.concatenate([curl(du_dx[3:]), -curl(du_dx[:3])])
+
+
+def jumps(operator: Operator, u: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """u^+ - u^- at the face nodes, (6, K, 4, Nfp); `data` as ``boundary_data`` returns it."""
+    flat = u.reshape(6, -1)
+    interior = flat[:, operator.trace.interior]  # u^-
+    exterior = flat[:, operator.trace.exterior]  # u^+
+    k, f = operator.trace.boundary_faces.T
+    mirrors = np.repeat(operator.mirrors.T, 3, axis=0)  # m_E three times, then m_H
+    exterior[:, k, f] = mirrors[..., None] * interior[:, k, f] + data
+    return exterior - interior
+
+
+def fluxes(operator: Operator, jump: np.ndarray) -> np.ndarray:
+    """n.(F - F*) at the face nodes, (6, K, 4, Nfp): klockner2009, section 6.
+
+    1/2 ( {Z}^-1 n x ( Z^+ [H] - a n x [E]),
+          {Y}^-1 n x (-Y^+ [E] - a n x [H]) ),    Z = sqrt(mu / epsilon), Y = 1 / Z.
+    """
+    n = np.moveaxis(operator.normals, 2, 0)[..., None]  # (3, K, 4, 1)
+    Z, Zp, a = (
+        v[..., None] for v in (operator.impedance, operator.neighbor_impedance, operator.upwinding)
+    )
+    Y, Yp = 1 / Z, 1 / Zp
+    E, H = jump[:3], jump[3:]
+    return np.concatenate(
+        [
+            cross(n, Zp * H - a * cross(n, E)) / (Z + Zp),
+            cross(n, -Yp * E - a * cross(n, H)) / (Y + Yp),
+        ]
+    )
+
+
+def lift(operator: Operator, flux: np.ndarray) -> np.ndarray:
+    """L^k applied to face values (6, K, 4, Nfp): face mass, embedding, inverse mass; (6, K, Np)."""
+    scaled = operator.face_scale[..., None] * flux
+    return scaled.reshape(*flux.shape[:2], -1) @ operator.lift.T
+
+
+def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+    """du/dt of the semi-discrete equations, klockner2009, equation (4); (6, K, Np)."""
+    flux = fluxes(operator, jumps(operator, u, boundary_data(operator, t)))
+    total = volume(operator, u) + lift(operator, flux)
+    return total / np.stack(3 * [operator.epsilon] + 3 * [operator.mu])[..., None]
+
+
+def boundary_data(operator: Operator, t: float) -> np.ndarray:
+    """g in u^+ = M u^- + g at the nodes of the boundary faces, (6, nb, Nfp).
+
+    Raises
+    ------
+    ValueError
+        If a boundary function returns another number of fields.
+    """
+    data = np.zeros((6, *operator.boundary_points.shape[1:]), operator.lift.dtype)
+    for faces, function in operator.sources:
+        points = operator.boundary_points[:, faces]
+        data[:, faces] = as_fields(function(*points, t), points.shape[1:])
+    return data
+
+
+def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
+    """What a function of space returned, six arrays or numbers, as an array (6, *shape).
+
+    Raises
+    ------
+    ValueError
+        If there are not six of them, or one does not have that shape.
+    """
+    if len(values) != len(FIELDS):
+        raise ValueError(
+            f"the function returned {len(values)} fields; Maxwell's equations have "
+            f"{len(FIELDS)}: {', '.join(FIELDS)}"
+        )
+    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])
+
+
+def assemble(
+    mesh: Mesh,
+    element: NodalElement,
+    flux: str = "upwind",
+    epsilon: float | np.ndarray = 1.0,
+    mu: float | np.ndarray = 1.0,
+    boundary: str | Callable | dict[str, str | Callable] = "pec",
+    dtype: str = "float64",
+) -> Operator:
+    """Compute everything that does not change in time.
+
+    Parameters
+    ----------
+    mesh, element
+        Of three dimensions.
+    flux : {"upwind", "central"}
+    epsilon, mu : number or (K,) array
+        Positive.
+    boundary : condition or dict
+        For each name in ``mesh.boundary`` a condition: "pec", "absorbing", a function of
+        (x, y, z, t) that returns the six fields coming in from outside, or a `Scatterer`. A
+        condition alone stands for all names.
+    dtype : {"float32", "float64"}
+        Type of the arrays; they are computed in float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a dimension, the flux, a material or a boundary is not as above, or a face has two
+        conditions.
+    """
+    for name, value in (("mesh", mesh), ("element", element)):
+        if value.dim != 3:
+            raise ValueError(f"{name}.dim = {value.dim}; Maxwell's equations here have 3")
+    if flux not in FLUXES:
+        raise ValueError(f"flux = {flux!r}; allowed are {', '.join(map(repr, FLUXES))}")
+    epsilon = _material("epsilon", epsilon, mesh.K)
+    mu = _material("mu", mu, mesh.K)
+    geometry = geometric_factors(mesh)
+    connectivity = trace(mesh, element)
+    k, f = connectivity.boundary_faces.T
+
+    Z = np.sqrt(mu / epsilon)
+    impedance = np.repeat(Z[:, None], 4, axis=1)
+    neighbor_impedance = Z[mesh.neighbors]
+    neighbor_impedance[k, f] = impedance[k, f]
+    upwinding = np.full((mesh.K, 4), float(flux == "upwind"))
+    mirrors = np.zeros((len(k), 2))
+    sources = []
+    for condition, faces in conditions_of_faces(mesh, boundary):
+        _check(condition)
+        mirrors[faces] = keeps(condition)
+        if keeps(condition) == (0.0, 0.0):
+            upwinding[k[faces], f[faces]] = 1.0
+        if callable(condition):
+            sources.append((faces, condition))
+
+    points = nodes_xyz(mesh, element.nodes).reshape(3, -1)
+    return Operator(
+        mesh=mesh,
+        element=element,
+        flux=flux,
+        trace=connectivity,
+        derivative=element.derivative.astype(dtype),
+        lift=element.lift.astype(dtype),
+        rst_xyz=geometry.rst_xyz.astype(dtype),
+        jacobian=geometry.jacobian,
+        normals=geometry.normals.astype(dtype),
+        face_scale=geometry.face_scale.astype(dtype),
+        epsilon=epsilon.astype(dtype),
+        mu=mu.astype(dtype),
+        impedance=impedance.astype(dtype),
+        neighbor_impedance=neighbor_impedance.astype(dtype),
+        upwinding=upwinding.astype(dtype),
+        mirrors=mirrors.astype(dtype),
+        sources=tuple(sources),
+        boundary_points=points[:, connectivity.interior[k, f]],
+    )
+
+
+def _material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape not in ((), (K,)):
+        raise ValueError(f"{name} has shape {values.shape}; allowed: a number or ({K},)")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError(f"{name} = {value}; allowed: positive and finite")
+    return np.broadcast_to(values, (K,))
+
+
+def _check(condition) -> None:
+    if not callable(condition) and condition not in CONDITIONS:
+        raise ValueError(
+            f"boundary condition {condition!r}; allowed are "
+            f"{', '.join(map(repr, CONDITIONS))} and functions of (x, y, z, t)"
+        )

@@ -14,8 +14,8 @@ def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray
     ----------
     mesh : Mesh
     boundary : condition, dict or None
-        For each name in ``mesh.boundary`` a condition, a word or a function; which of them there are
-        is for the family of equations to say. A condition alone stands for all names, None for no
+        For each name in ``mesh.boundary`` a condition, a word or a function; which there are is for
+        the family of equations to say. A condition alone stands for all names, None for no
         conditions.
 
     Returns

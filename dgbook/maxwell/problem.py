@@ -1,4 +1,4 @@
-"""Maxwell's equations in linear, isotropic matter: materials, fluxes, boundaries, incident waves."""
+"""Maxwell's equations in linear, isotropic matter: boundary conditions and incident waves."""
 
 from __future__ import annotations
 

@@ -21,9 +21,10 @@ from dgbook.linear import matmul, reference
 from dgbook.linear.cost import Cost, costs
 from dgbook.linear.plan import Plan, plans, subject
 from dgbook.linear.problem import FLUXES, System, advection, standing_wave, transported, wave
-from dgbook.linear.solver import DTYPES, PATHS, Solver
+from dgbook.linear.solver import PATHS, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.records import live
+from dgbook.solving import DTYPES
 from dgbook.time import lsrk45
 
 VELOCITY = (1.0, 0.5, 0.25)

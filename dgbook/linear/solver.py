@@ -8,24 +8,21 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from tqdm.auto import trange
 
-from dgbook.element import NodalElement, simplex_quadrature
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu import device as find_device
 from dgbook.linear import reference
 from dgbook.linear.kernels import make_fused, make_surface, make_volume
 from dgbook.linear.plan import Plan, Shape, choose_plan, illegal
 from dgbook.linear.problem import System
-from dgbook.mesh import Mesh, nodes_xyz
-from dgbook.time import lsrk45, steps
+from dgbook.mesh import Mesh
+from dgbook.solving import NodalSolver
+from dgbook.time import lsrk45
 
 PATHS = ("fused", "split")
-DTYPES = ("float32", "float64")
 UPDATE_THREADS = 256
 
 
-class Solver:
+class Solver(NodalSolver):
     """Nodal DG in space and low-storage Runge-Kutta in time for u_t + sum_d A_d u_{x_d} = 0.
 
     ::
@@ -85,21 +82,16 @@ class Solver:
         path: str = "fused",
         plan: Plan | None = None,
     ) -> None:
-        for name, value, kind in (("mesh", mesh, Mesh), ("system", system, System)):
-            if not isinstance(value, kind):
-                raise TypeError(f"{name} = {value!r}; allowed: a {kind.__name__}")
-        if np.dtype(dtype).name not in DTYPES:
-            raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
+        if not isinstance(system, System):
+            raise TypeError(f"system = {system!r}; allowed: a System")
         if path not in PATHS:
             raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
-        self.mesh, self.system, self.path = mesh, system, path
-        self.element = NodalElement(mesh.dim, order)
-        self.dtype = np.dtype(dtype)
-        self.device = device if isinstance(device, Device) else find_device(device)
+        super().__init__(mesh, order, dtype, device)
+        self.system, self.path, self.fields = system, path, system.fields
         self.operator = reference.assemble(
             mesh, self.element, system, flux, boundary, self.dtype.name
         )
-        self.x = nodes_xyz(mesh, self.element.nodes)
+        self.jacobian = self.operator.jacobian
         self.shape = Shape(mesh.dim, system.n, self.element.Np, self.element.Nfp, self.dtype.name)
         self.plan = choose_plan(self.shape, order, self.device) if plan is None else plan
         if trouble := illegal(self.plan, self.shape):
@@ -113,15 +105,6 @@ class Solver:
             self._launcher = Launcher(self.operator, self.device, self.shape, self.plan)
         return self._launcher
 
-    def interpolate(self, function: Callable) -> np.ndarray:
-        """Nodal values of a function of (x, [y, z]) that returns the n fields, (n, K, Np).
-
-        Of a single field the function may return the bare array.
-        """
-        return reference.as_fields(function(*self.x), self.system, self.x.shape[1:]).astype(
-            self.dtype
-        )
-
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (n, K, Np)."""
         u = self._state(u)
@@ -134,49 +117,6 @@ class Solver:
         launcher.surface(state, du)
         return launcher.download(du)
 
-    def run(
-        self,
-        u: np.ndarray,
-        t_end: float,
-        dt: float | None = None,
-        t: float = 0.0,
-        progress: bool = False,
-    ) -> np.ndarray:
-        """Solve from time t to t_end.
-
-        Parameters
-        ----------
-        u : (n, K, Np) array
-            The state at time t; it is not changed.
-        t_end : float
-        dt : float, optional
-            The longest step, ``stable_dt()`` if not given; the interval is divided evenly.
-        t : float
-        progress : bool
-            Show a progress bar.
-
-        Returns
-        -------
-        (n, K, Np) array
-            The state at t_end.
-
-        Raises
-        ------
-        ValueError
-            If the times or the step are not finite or not in order, or u has another shape.
-        """
-        u = self._state(u)
-        count, dt = steps(t, t_end, self.stable_dt() if dt is None else dt)
-        if self.device.kind == "cpu":
-            return lsrk45.integrate(
-                lambda v, s: reference.rhs(self.operator, v, s), u, t, t_end, dt, progress
-            )
-        launcher = self.launcher
-        advance = launcher.stepper(u, dt, self.path)
-        for step in trange(count, disable=not progress, desc="time steps", leave=False):
-            advance.step(t + step * dt)
-        return launcher.download(advance.state)
-
     def stable_dt(self) -> float:
         """A stable step, 4 / ((N+1)^2 max_k sum_f Fs |A_n|), with |A_n| the fastest wave along n.
 
@@ -188,39 +128,11 @@ class Solver:
         fastest = float(self.operator.speeds.sum(axis=1).max())
         return 4 / ((self.element.order + 1) ** 2 * fastest)
 
-    def l2_error(self, u: np.ndarray, exact: Callable, t: float) -> float:
-        """The L2 norm of u - exact(x, ..., t), over all fields.
+    def _stepper(self, u: np.ndarray, t: float, dt: float) -> Stepper:
+        return self.launcher.stepper(u, dt, self.path)
 
-        By quadrature exact to degree 2N+2 in each element, not at the nodes, where the error of an
-        interpolant is zero.
-        """
-        points, weights = simplex_quadrature(self.mesh.dim, 2 * self.element.order + 2)
-        x = nodes_xyz(self.mesh, points)
-        values = self._state(u).astype(np.float64) @ self.element.interpolation(points).T
-        difference = values - reference.as_fields(exact(*x, t), self.system, x.shape[1:])
-        return float(
-            np.sqrt(np.einsum("akq,k,q->", difference**2, self.operator.jacobian, weights))
-        )
-
-    def energy(self, u: np.ndarray) -> float:
-        """The integral of u.u / 2 over the domain."""
-        u = self._state(u).astype(np.float64)
-        density = np.einsum("aki,aki->k", u, u @ self.element.mass)
-        return float(density @ self.operator.jacobian) / 2
-
-    def integral(self, u: np.ndarray) -> np.ndarray:
-        """The integral of each field over the domain, (n,)."""
-        u = self._state(u).astype(np.float64)
-        return (u @ self.element.mass.sum(axis=0)) @ self.operator.jacobian
-
-    def _state(self, u: np.ndarray) -> np.ndarray:
-        u = np.asarray(u)
-        shape = (self.system.n, self.mesh.K, self.element.Np)
-        if u.shape != shape:
-            raise ValueError(f"u has shape {u.shape}; allowed: (fields, K, Np) = {shape}")
-        if u.dtype.kind not in "fiu":
-            raise TypeError(f"u has dtype {u.dtype}; allowed: real numbers")
-        return np.ascontiguousarray(u, self.dtype)
+    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+        return reference.as_fields(values, self.system, shape)
 
 
 @lru_cache(maxsize=64)
@@ -397,6 +309,10 @@ class Stepper:
     def state(self) -> Any:
         """The newest state, on the device."""
         return self.states[self.current]
+
+    def download(self) -> np.ndarray:
+        """The newest state as a NumPy array."""
+        return self.launcher.download(self.state)
 
     def step(self, t: float) -> None:
         """One step from time t."""

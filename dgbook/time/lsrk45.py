@@ -43,7 +43,8 @@ C = (
 ORDER = 4
 
 
-def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+    """One step from time t; u is changed in place."""
     res = np.zeros_like(u)
     for a, b, c in zip(A, B, C, strict=True):
         res *= a
@@ -51,7 +52,7 @@ def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
         u += b * res
 
 
-integrate = integrator(_advance)
+integrate = integrator(advance)
 
 
 def make_update(dtype: Any) -> Kernel:

@@ -19,12 +19,13 @@ C = (0.0, 0.5)
 ORDER = 2
 
 
-def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+    """One step from time t; u is changed in place."""
     middle = u + (A[1] * dt) * rhs(u, t + C[0] * dt)
     u += (B[1] * dt) * rhs(middle, t + C[1] * dt)
 
 
-integrate = integrator(_advance)
+integrate = integrator(advance)
 
 
 def make_update(dtype: Any) -> Kernel:

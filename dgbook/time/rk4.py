@@ -21,7 +21,8 @@ C = (0.0, 0.5, 0.5, 1.0)
 ORDER = 4
 
 
-def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+    """One step from time t; u is changed in place."""
     k = np.zeros_like(u)
     total = u.copy()
     for a, b, c in zip(A, B, C, strict=True):
@@ -30,7 +31,7 @@ def _advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
     u[...] = total
 
 
-integrate = integrator(_advance)
+integrate = integrator(advance)
 
 
 class Update(NamedTuple):

@@ -1,0 +1,193 @@
+"""The solver: allocate, loop, return; on a GPU and in the simulator it launches the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.maxwell import reference
+from dgbook.maxwell.fused import FusedLauncher, FusedPlan
+from dgbook.maxwell.inflow import Inflow
+from dgbook.maxwell.paper import PaperLauncher
+from dgbook.maxwell.plan import PaperPlan
+from dgbook.maxwell.problem import FIELDS
+from dgbook.mesh import Mesh
+from dgbook.solving import NodalSolver
+from dgbook.time import lsrk45
+
+PATHS = {"fused": FusedLauncher, "paper": PaperLauncher}
+
+
+class Solver(NodalSolver):
+    """Nodal DG in space and low-storage Runge-Kutta in time for Maxwell's equations.
+
+    ::
+
+        mode = exact.BoxMode(1, 2, 2)
+        solver = maxwell.Solver(box((4, 4, 4)), 4)
+        u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
+        u = solver.run(u, t_end=1.0)
+
+    States are NumPy arrays of shape (6, K, Np): Ex, Ey, Ez, Hx, Hy, Hz.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Of tetrahedra.
+    order : int
+        Polynomial degree N.
+    dtype : {"float64", "float32"}
+    device : Device or {"auto", "cuda", "cpu", "simulator"}
+        On the CPU the NumPy reference runs; elsewhere the kernels.
+    flux : {"upwind", "central"}
+    epsilon, mu : number or (K,) array
+        Relative permittivity and permeability; the speed of light is 1 where both are 1.
+    boundary : condition or dict
+        For each name in ``mesh.boundary`` "pec", "absorbing", a function of (x, y, z, t) that
+        returns the six fields coming in, such as a `PlaneWave`, or a `Scatterer`. A condition alone
+        stands for all names. Functions other than plane waves are evaluated by Python, once a
+        stage.
+    path : {"fused", "paper"}, optional
+        Which kernels: one a stage, or the paper's. By default "fused", but "paper" for the central
+        flux, which the fused kernel does not know.
+    plan : FusedPlan or PaperPlan, optional
+        How they are launched; if not given, what the tuner remembers for this GPU, or a default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as above; the message names it.
+    RuntimeError
+        For "cuda" where there is no CUDA device.
+
+    Attributes
+    ----------
+    x : (3, K, Np) float64
+        Coordinates of the nodes.
+    operator : reference.Operator
+    device : Device
+    path : str
+    """
+
+    fields = FIELDS
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        order: int,
+        dtype: str = "float64",
+        device: Device | str = "auto",
+        flux: str = "upwind",
+        epsilon: float | np.ndarray = 1.0,
+        mu: float | np.ndarray = 1.0,
+        boundary: str | Callable | dict[str, str | Callable] = "pec",
+        path: str | None = None,
+        plan: FusedPlan | PaperPlan | None = None,
+    ) -> None:
+        if path is not None and path not in PATHS:
+            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        super().__init__(mesh, order, dtype, device)
+        self.operator = reference.assemble(
+            mesh, self.element, flux, epsilon, mu, boundary, self.dtype.name
+        )
+        self.jacobian = self.operator.jacobian
+        self.path = path or ("fused" if flux == "upwind" else "paper")
+        self._plan = plan
+        self._launcher = None
+        self._inflow = None
+
+    @property
+    def launcher(self) -> FusedLauncher | PaperLauncher:
+        """The operator on the device, made when first needed."""
+        if self._launcher is None:
+            self._launcher = PATHS[self.path](self.operator, self.device, self._plan)
+        return self._launcher
+
+    @property
+    def inflow(self) -> Inflow:
+        """The boundary data on the device, made when first needed."""
+        if self._inflow is None:
+            self._inflow = Inflow(self.operator, self.device)
+        return self._inflow
+
+    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """du/dt, (6, K, Np)."""
+        u = self._state(u)
+        if self.device.kind == "cpu":
+            return reference.rhs(self.operator, u, t)
+        out = self.launcher.zeros()
+        self.inflow.start(t, 0.0)
+        self.inflow.evaluate(0.0)
+        self.launcher.rhs(self.launcher.upload(u), self.inflow.data, out)
+        return self.launcher.download(out)
+
+    def stable_dt(self) -> float:
+        """A stable step, 4 / ((N+1)^2 max_k c_k sum_f Fs).
+
+        It is the diameter of the smallest inscribed ball over c (N+1)^2, as in ``dgbook.linear``.
+        """
+        rate = self.operator.speed * self.operator.face_scale.sum(axis=1)
+        return 4 / ((self.element.order + 1) ** 2 * float(rate.max()))
+
+    def _stepper(self, u: np.ndarray, t: float, dt: float) -> Stepper:
+        return Stepper(self.launcher, self.inflow, u, t, dt)
+
+    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+        return reference.as_fields(values, shape)
+
+    def _energy_weights(self) -> np.ndarray:
+        return np.stack(3 * [self.operator.epsilon] + 3 * [self.operator.mu]).astype(np.float64)
+
+
+class Stepper:
+    """Time steps on a device, recorded once and replayed where no Python has to run between.
+
+    A kernel that reads neighbors and writes the new state in one pass writes it beside the old
+    one. A step has five stages, an odd number, so that steps then start from either array in turn:
+    two recordings.
+    """
+
+    def __init__(
+        self,
+        launcher: FusedLauncher | PaperLauncher,
+        inflow: Inflow,
+        u: np.ndarray,
+        t: float,
+        dt: float,
+    ) -> None:
+        self.launcher, self.inflow, self.dt = launcher, inflow, dt
+        self.states = [launcher.upload(u)]
+        if not launcher.in_place:
+            self.states.append(launcher.upload(u))
+        self.res = launcher.zeros()
+        self.current = 0  # which of the states is the newest
+        inflow.start(t, dt)
+        self.replay = None
+        if not inflow.live:
+            self.replay = [
+                launcher.device.capture(lambda start=start: self._stages(start))
+                for start in range(len(self.states))
+            ]
+
+    def step(self, t: float) -> None:
+        """One step; its time t is the one that the inflow has counted."""
+        if self.replay:
+            self.replay[self.current]()
+        else:
+            self._stages(self.current)
+        self.current = (self.current + len(lsrk45.A)) % len(self.states)
+
+    def download(self) -> np.ndarray:
+        """The newest state as a NumPy array."""
+        return self.launcher.download(self.states[self.current])
+
+    def _stages(self, start: int) -> None:
+        for stage, (a, b, c) in enumerate(zip(lsrk45.A, lsrk45.B, lsrk45.C, strict=True)):
+            u = self.states[(start + stage) % len(self.states)]
+            new = self.states[(start + stage + 1) % len(self.states)]
+            self.inflow.evaluate(c * self.dt)
+            self.launcher.stage(u, self.res, new, self.inflow.data, a, b, self.dt)
+        self.inflow.tick()

@@ -1,0 +1,185 @@
+"""What solvers on simplices share: states, the time loop, norms and errors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from tqdm.auto import trange
+
+from dgbook.element import NodalElement, simplex_quadrature
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.mesh import Mesh, nodes_xyz
+from dgbook.time import lsrk45, steps
+
+DTYPES = ("float32", "float64")
+ELEMENTS_AT_A_TIME = 2**13
+"""Elements whose errors are found together: at their quadrature points states are tenfold."""
+
+
+class NodalSolver(ABC):
+    """Nodal DG in space and low-storage Runge-Kutta in time, for a family of equations.
+
+    A family derives its own solver, says what its fields are and how it takes a step.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Names of the n unknowns.
+    mesh : Mesh
+    element : NodalElement
+    dtype : numpy.dtype
+    device : Device
+    x : (dim, K, Np) float64
+        Coordinates of the nodes.
+    jacobian : (K,) float64
+        Determinant of dx/dr of each element.
+    """
+
+    fields: tuple[str, ...]
+    jacobian: np.ndarray
+
+    def __init__(self, mesh: Mesh, order: int, dtype: str, device: Device | str) -> None:
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"mesh = {mesh!r}; allowed: a Mesh")
+        if np.dtype(dtype).name not in DTYPES:
+            raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
+        self.mesh = mesh
+        self.element = NodalElement(mesh.dim, order)
+        self.dtype = np.dtype(dtype)
+        self.device = device if isinstance(device, Device) else find_device(device)
+        self.x = nodes_xyz(mesh, self.element.nodes)
+
+    # -- what a family says ------------------------------------------------------------------
+
+    @abstractmethod
+    def stable_dt(self) -> float:
+        """A stable step."""
+
+    @abstractmethod
+    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """du/dt, (n, K, Np)."""
+
+    @abstractmethod
+    def _stepper(self, u: np.ndarray, t: float, dt: float) -> Any:
+        """On a device: an object with step(t), which takes a step dt, and download()."""
+
+    @abstractmethod
+    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """What a function of space returned, as an array (n, *shape)."""
+
+    def _energy_weights(self) -> np.ndarray:
+        """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
+        return np.ones((len(self.fields), 1))
+
+    # -- what all have -----------------------------------------------------------------------
+
+    def interpolate(self, function: Callable) -> np.ndarray:
+        """Nodal values of a function of (x, [y, z]) that returns the n fields, (n, K, Np)."""
+        return self._fields(function(*self.x), self.x.shape[1:]).astype(self.dtype)
+
+    def run(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | None = None,
+        t: float = 0.0,
+        progress: bool = False,
+        observe: Callable[[float, np.ndarray], None] | None = None,
+        every: int = 1,
+    ) -> np.ndarray:
+        """Solve from time t to t_end.
+
+        Parameters
+        ----------
+        u : (n, K, Np) array
+            The state at time t; it is not changed.
+        t_end : float
+        dt : float, optional
+            The longest step, ``stable_dt()`` if not given; the interval is divided evenly.
+        t : float
+        progress : bool
+            Show a progress bar.
+        observe : function, optional
+            Called as ``observe(time, state)`` after every so many steps, and after the last one.
+        every : int
+
+        Returns
+        -------
+        (n, K, Np) array
+            The state at t_end.
+
+        Raises
+        ------
+        ValueError
+            If the times or the step are not finite or not in order, u has another shape, or `every`
+            is not positive.
+        """
+        u = self._state(u)
+        if every < 1:
+            raise ValueError(f"every = {every}; allowed: 1 or more steps")
+        count, dt = steps(t, t_end, self.stable_dt() if dt is None else dt)
+        advance = (
+            _HostStepper(self, u, dt) if self.device.kind == "cpu" else self._stepper(u, t, dt)
+        )
+        for step in trange(count, disable=not progress, desc="time steps", leave=False):
+            advance.step(t + step * dt)
+            if observe and ((step + 1) % every == 0 or step + 1 == count):
+                observe(t + (step + 1) * dt, advance.download())
+        return advance.download()
+
+    def l2_error(self, u: np.ndarray, exact: Callable, t: float) -> float:
+        """The L2 norm of u - exact(x, ..., t), over all fields.
+
+        By quadrature exact to degree 2N+2 in each element, not at the nodes, where the error of an
+        interpolant is zero.
+        """
+        u = self._state(u)
+        points, weights = simplex_quadrature(self.mesh.dim, 2 * self.element.order + 2)
+        interpolation = self.element.interpolation(points).T
+        x = nodes_xyz(self.mesh, points)
+        total = 0.0
+        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
+            some = slice(first, first + ELEMENTS_AT_A_TIME)
+            values = u[:, some].astype(np.float64) @ interpolation
+            values -= self._fields(exact(*x[:, some], t), values.shape[1:])
+            total += np.einsum("akq,akq,k,q->", values, values, self.jacobian[some], weights)
+        return float(np.sqrt(total))
+
+    def energy(self, u: np.ndarray) -> float:
+        """The integral over the domain of half the squared fields, in the family's weights."""
+        u = self._state(u).astype(np.float64)
+        density = np.einsum("aki,aki->ak", u, u @ self.element.mass)
+        return float((self._energy_weights() * density).sum(axis=0) @ self.jacobian) / 2
+
+    def integral(self, u: np.ndarray) -> np.ndarray:
+        """The integral of each field over the domain, (n,)."""
+        u = self._state(u).astype(np.float64)
+        return (u @ self.element.mass.sum(axis=0)) @ self.jacobian
+
+    def _state(self, u: np.ndarray) -> np.ndarray:
+        u = np.asarray(u)
+        shape = (len(self.fields), self.mesh.K, self.element.Np)
+        if u.shape != shape:
+            raise ValueError(f"u has shape {u.shape}; allowed: (fields, K, Np) = {shape}")
+        if u.dtype.kind not in "fiu":
+            raise TypeError(f"u has dtype {u.dtype}; allowed: real numbers")
+        return np.ascontiguousarray(u, self.dtype)
+
+
+class _HostStepper:
+    """Time steps by NumPy, with the solver's own right-hand side."""
+
+    def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float) -> None:
+        self.solver, self.u, self.dt = solver, u.copy(), dt
+
+    def step(self, t: float) -> None:
+        """One step from time t."""
+        lsrk45.advance(self.solver.rhs, self.u, t, self.dt)
+
+    def download(self) -> np.ndarray:
+        """A copy of the state."""
+        return self.u.copy()

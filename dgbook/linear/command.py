@@ -14,8 +14,8 @@ from dgbook import records
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.roofline import Ceilings, ceilings, floor_seconds
-from dgbook.gpu.timing import Timing, beyond_cache, measure
+from dgbook.gpu.roofline import Ceilings, ceilings
+from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import tune as search
 from dgbook.linear import matmul, reference
 from dgbook.linear.cost import Cost, costs
@@ -197,31 +197,26 @@ def line(row: dict[str, Any], device: Device) -> str:
 def _row(
     solver: Solver, path: str, language: str, cost: Cost, timing: Timing, ceiling: Ceilings
 ) -> dict[str, Any]:
-    floor = floor_seconds(cost.bytes, cost.flops, solver.dtype, ceiling)
-    plan = solver.plan if language == "numba" else None
-    return {
-        "path": path,
-        "language": language,
-        "order": solver.element.order,
-        "dtype": solver.dtype.name,
-        "size": {
+    row = records.measured_row(
+        path,
+        language,
+        solver.element.order,
+        solver.dtype,
+        {
             "dim": solver.mesh.dim,
             "system": solver.system.name,
             "K": solver.mesh.K,
             "Np": solver.element.Np,
             "fields": solver.system.n,
         },
-        "dofs": _dofs(solver),
-        "plan": vars(plan) if plan else {},
-        **timing.as_row(),
-        "flops": cost.flops,
-        "bytes": cost.bytes,
-        "trace_bytes": cost.trace_bytes,
-        "floor_seconds": floor,
-        "efficiency": floor / timing.median,
-        "beyond_cache": beyond_cache(cost.bytes, solver.device),
-        "host_bound": timing.host_bound,
-    }
+        _dofs(solver),
+        solver.plan if language == "numba" else None,
+        cost,
+        timing,
+        ceiling,
+        solver.device,
+    )
+    return row | {"trace_bytes": cost.trace_bytes}
 
 
 def _functions(solver: Solver) -> dict[str, Callable[[], None]]:

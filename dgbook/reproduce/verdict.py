@@ -13,6 +13,7 @@ DIFFERS = "differs because"
 UNEXPLAINED = "differs, and nobody has said why"
 CANNOT = "cannot be reproduced because"
 NOT_YET = "not yet in this version"
+ALONE = "ours alone: the paper prints no values"
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,8 @@ class Verdict:
     ----------
     word : str
         "matches", "differs because", "differs, and nobody has said why", "cannot be reproduced
-        because" or "not yet in this version".
+        because", "ours alone: the paper prints no values" (a drawing, or a plot without numbers) or
+        "not yet in this version".
     because : str
         The reason, where there is one.
     cells : tuple of Cell
@@ -96,7 +98,8 @@ class Verdict:
         if self.word in (DIFFERS, UNEXPLAINED):
             because = f" {self.because}" if self.because else ""
             return f"{self.word}{because} ({same} of {all_of_them} values are the same)."
-        return f"{self.word}{' ' + self.because if self.because else ''}."
+        between = ". " if self.word == ALONE else " "
+        return f"{self.word}{between + self.because if self.because else ''}."
 
 
 def compare(paper: Paper, item: Item) -> Verdict:
@@ -119,6 +122,8 @@ def compare(paper: Paper, item: Item) -> Verdict:
             "measurements have a label, other values none"
         )
     compared = [c for c in cells if c.paper is not None and c.ours is not None]
+    if not item.rows:
+        return Verdict(paper, item, ours, cells, ALONE, ours.because)
     if not compared:
         raise ValueError(f"{item.number}: ours and the paper's rows have no value in common")
     if all(c.same for c in compared):

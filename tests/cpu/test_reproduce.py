@@ -12,7 +12,7 @@ from dgbook import reproduce
 from dgbook.gpu.layout import microblock_size, padded, padding_waste
 from dgbook.reproduce import Item, Ours, klockner2009
 from dgbook.reproduce.registry import KINDS, grid
-from dgbook.reproduce.verdict import CANNOT, DIFFERS, MATCHES, NOT_YET, UNEXPLAINED
+from dgbook.reproduce.verdict import ALONE, CANNOT, DIFFERS, MATCHES, NOT_YET, UNEXPLAINED
 
 ITEMS = [(paper, item) for paper in reproduce.papers() for item in paper.items]
 NAMES = [f"{paper.name}-{item.id}" for paper, item in ITEMS]
@@ -266,13 +266,13 @@ def test_figure_3_would_not_match_other_elements(monkeypatch):
 # ------------------------------------------------------------------------------------ verdicts
 
 
-def judge(ours=None, kind="count", **options):
+def judge(ours=None, kind="count", rows=None, **options):
     item = Item(
         "Table 1",
         "Two made-up values",
         kind,
         1,
-        rows={"N = 1": {"a": 2.0, "b": 4.0}},
+        rows={"N = 1": {"a": 2.0, "b": 4.0}} if rows is None else rows,
         compute=(lambda: ours) if ours else None,
         **options,
     )
@@ -305,6 +305,13 @@ def test_what_cannot_be_and_what_is_not_yet():
     assert str(cannot).endswith("cannot be reproduced because the mesh was never published.")
     assert str(judge()).endswith("Verdict: not yet in this version.")
     assert "2" in str(judge()) and "ours" not in str(judge())
+
+
+def test_a_plot_without_numbers_is_not_compared():
+    ours = Ours({"N = 1": {"a": 3.0}}, because="drawn in chapter 6")
+    alone = judge(ours, rows={})
+    assert alone.word == ALONE and not alone.compared
+    assert str(alone).endswith("the paper prints no values. drawn in chapter 6.")
 
 
 def test_measurements_have_a_label_and_nothing_else_has():

@@ -1,0 +1,58 @@
+"""The reference on a GPU's arrays: what one gets without writing a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.maxwell import reference
+from dgbook.maxwell.reference import Operator
+
+
+def on_device(operator: Operator, device: Device) -> Operator:
+    """The same operator with its arrays on a device, for ``reference.volume`` and the others.
+
+    CuPy takes over where NumPy's functions meet its arrays: products with D and LIFT become calls
+    of cuBLAS, and each array expression a kernel of CuPy's that passes over memory once.
+    """
+
+    def moved(thing: Any) -> Any:
+        arrays = {
+            f.name: device.array(getattr(thing, f.name))
+            for f in fields(thing)
+            if isinstance(getattr(thing, f.name), np.ndarray)
+        }
+        return replace(thing, **arrays)
+
+    return replace(moved(operator), trace=moved(operator.trace))
+
+
+class ArrayStage:
+    """A stage by the reference's own lines on a device's arrays, the rival of every kernel.
+
+    Parameters
+    ----------
+    operator : Operator
+        Boundary data g are left out: walls and absorbing boundaries only.
+    device : Device
+    """
+
+    def __init__(self, operator: Operator, device: Device) -> None:
+        self.operator = on_device(operator, device)
+        self.real = operator.lift.dtype.type
+        k, f = operator.trace.boundary_faces.T
+        self.factors = device.array(
+            1 / np.stack(3 * [operator.epsilon] + 3 * [operator.mu])[..., None]
+        )
+        self.data = device.zeros((6, len(k), operator.element.Nfp), self.real)
+
+    def stage(self, u: Any, res: Any, a: float, b: float, dt: float) -> None:
+        """res = a res + dt du/dt, u += b res, in place; arrays (6, K, Np) of the device."""
+        flux = reference.fluxes(self.operator, reference.jumps(self.operator, u, self.data))
+        rhs = reference.volume(self.operator, u) + reference.lift(self.operator, flux)
+        res *= self.real(a)
+        res += self.real(dt) * (self.factors * rhs)
+        u += self.real(b) * res

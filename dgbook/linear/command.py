@@ -242,7 +242,7 @@ def _functions(solver: Solver) -> dict[str, Callable[[], None]]:
         matmul.stage(launcher, u, res, STAGE, dt)
 
     stages = {"volume": volume, "surface": surface, "update": update, "split": split}
-    recorded = {path: _recorded(solver.device, stage) for path, stage in stages.items()}
+    recorded = {path: solver.device.capture(stage) for path, stage in stages.items()}
     return recorded | {"fused": _fused_stage(solver, solver.plan), "rival:cupy-matmul": rival}
 
 
@@ -255,17 +255,7 @@ def _fused_stage(solver: Solver, plan: Plan) -> Callable[[], None]:
     def stage() -> None:
         launcher.fused(u, res, new, STAGE, dt)
 
-    return _recorded(solver.device, stage)
-
-
-def _recorded(device: Device, stage: Callable[[], None]) -> Callable[[], None]:
-    """A recording of a stage that keeps its arrays alive: the recording holds addresses only."""
-    replay = device.capture(stage)
-
-    def again(arrays_of: Callable = stage) -> None:
-        replay()
-
-    return again
+    return solver.device.capture(stage)
 
 
 def _numpy_stage(solver: Solver) -> Callable[[], None]:

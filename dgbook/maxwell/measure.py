@@ -1,0 +1,303 @@
+"""What is measured of Maxwell's operator on a GPU: stages, their parts, plans, sizes, accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from dgbook.element import NodalElement
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.roofline import Ceilings
+from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.tune import Result, tune
+from dgbook.maxwell import plan as paper_plan
+from dgbook.maxwell import reference
+from dgbook.maxwell.arrays import ArrayStage
+from dgbook.maxwell.cost import PAPER, Cost, costs
+from dgbook.maxwell.cpu import CoreStage
+from dgbook.maxwell.exact import BoxMode
+from dgbook.maxwell.fused import FusedLauncher
+from dgbook.maxwell.fused import choose_plan as choose_fused_plan
+from dgbook.maxwell.paper import PaperLauncher
+from dgbook.maxwell.plan import LocalPlan, PaperPlan
+from dgbook.maxwell.solver import Solver
+from dgbook.mesh import Mesh, box, read
+from dgbook.records import measured_row
+from dgbook.time import lsrk45
+
+A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
+CORE_DOFS = 2**19
+TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
+TABLE_2_MODE = (1, 2, 2)
+TABLE_2_END = 1.0
+
+
+# ------------------------------------------------------------------------------------- problems
+
+
+@lru_cache(maxsize=2)
+def cube(cells: int) -> Mesh:
+    """The unit cube in cells^3 cubes of six tetrahedra."""
+    return box((cells,) * 3)
+
+
+def cells_for(dofs: int, order: int) -> int:
+    """Cells along each edge of a cube with about so many degrees of freedom."""
+    Np = (order + 1) * (order + 2) * (order + 3) // 6
+    return max(1, round((dofs / (36 * Np)) ** (1 / 3)))
+
+
+def operator_on(mesh: Mesh, order: int, dtype: str) -> reference.Operator:
+    """Maxwell's operator in vacuum between conducting walls."""
+    return reference.assemble(mesh, NodalElement(3, order), dtype=dtype)
+
+
+def dofs_of(operator: reference.Operator) -> int:
+    """Nodes times fields."""
+    return 6 * operator.mesh.K * operator.element.Np
+
+
+def noise(operator: reference.Operator) -> np.ndarray:
+    """A random state, (6, K, Np)."""
+    shape = (6, operator.mesh.K, operator.element.Np)
+    values = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    return values.astype(operator.lift.dtype, copy=False)
+
+
+def small_dt(operator: reference.Operator) -> float:
+    """A step so short that a state hardly changes, however often a stage is repeated."""
+    return 1e-3 / float(operator.face_scale.max())
+
+
+def row(
+    operator: reference.Operator,
+    path: str,
+    language: str,
+    plan: Any,
+    cost: Cost,
+    timing: Timing,
+    ceiling: Ceilings,
+    device: Device,
+) -> dict[str, Any]:
+    """A row of a record."""
+    return measured_row(
+        path,
+        language,
+        operator.element.order,
+        operator.lift.dtype,
+        {"K": operator.mesh.K, "Np": operator.element.Np, "fields": 6},
+        dofs_of(operator),
+        plan,
+        cost,
+        timing,
+        ceiling,
+        device,
+    )
+
+
+# --------------------------------------------------------------------------------------- stages
+
+
+def fused_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings, languages: Iterable[str]
+) -> Iterator[dict[str, Any]]:
+    """A stage in one kernel, in CUDA C++ and in Numba."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
+    launcher = None
+    for language in languages:
+        plan = choose_fused_plan(operator.element.order, operator.lift.dtype.name, device, language)
+        launcher = launcher.planned(plan) if launcher else FusedLauncher(operator, device, plan)
+        timing = measure(stage_of(launcher, device), device)
+        yield row(operator, "fused", language, plan, cost, timing, ceiling, device)
+
+
+def paper_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings, plan: PaperPlan | None = None
+) -> Iterator[dict[str, Any]]:
+    """The paper's five kernels one by one, and the stage that they make."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)
+    launcher = PaperLauncher(operator, device, plan)
+    for part, function in parts_of(launcher, device).items():
+        used = getattr(launcher.plan, part, None)
+        timing = measure(device.capture(function), device)
+        yield row(operator, part, "numba", used, cost[part], timing, ceiling, device)
+    timing = measure(stage_of(launcher, device), device)
+    yield row(operator, "paper", "numba", launcher.plan, cost["paper"], timing, ceiling, device)
+
+
+def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -> dict[str, Any]:
+    """The reference's own lines on the GPU, by CuPy and cuBLAS."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
+    rival = ArrayStage(operator, device)
+    u, res = (device.array(noise(operator)) for _ in range(2))
+    dt = small_dt(operator)
+    timing = measure(lambda: rival.stage(u, res, A, B, dt), device)
+    return row(operator, "rival:cupy", "cupy", None, cost, timing, ceiling, device)
+
+
+def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
+    """A stage on one core of this machine's processor and on all, by Numba.
+
+    "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
+    """
+    cpu = find_device("cpu")
+    for cores in (1, numba.config.NUMBA_NUM_THREADS):
+        operator = operator_on(cube(cells_for(CORE_DOFS * min(cores, 8), order)), order, dtype)
+        cost = costs(order, operator.mesh.K, dtype)["fused"]
+        stage = CoreStage(operator)
+        u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
+        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator))
+        numba.set_num_threads(cores)
+        timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
+        found = row(operator, "cores", "numba", None, cost, timing, ceiling, cpu)
+        yield found | {"size": found["size"] | {"cores": cores}}
+    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+
+
+def stage_of(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
+    """A stage of either launcher on noise, recorded."""
+    operator = launcher.operator
+    u, res = (launcher.upload(noise(operator)) for _ in range(2))
+    new = u if launcher.in_place else launcher.zeros()
+    data = no_data(operator, device)
+    dt = small_dt(operator)
+    return device.capture(lambda: launcher.stage(u, res, new, data, A, B, dt))
+
+
+def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, Callable[[], None]]:
+    """The paper's kernels, each a function that launches it."""
+    operator = launcher.operator
+    u, res = (launcher.upload(noise(operator)) for _ in range(2))
+    data, out, dt = no_data(operator, device), launcher.zeros(), small_dt(operator)
+    functions = (
+        lambda: launcher.gather(u, data),
+        launcher.lift,
+        lambda: launcher.differentiate(u),
+        lambda: launcher.assemble(out),
+        lambda: launcher.update(u, res, A, B, dt),
+    )
+    return dict(zip(PAPER, functions, strict=True))
+
+
+def no_data(operator: reference.Operator, device: Device) -> Any:
+    """g = 0 on all boundary faces."""
+    faces = len(operator.trace.boundary_faces)
+    return device.zeros(max(1, 6 * faces * operator.element.Nfp), operator.lift.dtype)
+
+
+# ---------------------------------------------------------------------------------------- plans
+
+
+def tune_part(
+    part: str, operator: reference.Operator, device: Device, plans: Iterable[Any]
+) -> Result:
+    """Time plans of one of the paper's kernels and remember the timings.
+
+    Parameters
+    ----------
+    part : {"gather", "lift", "differentiate"}
+    operator, device
+    plans : iterable of the part's plans
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    launcher = PaperLauncher(operator, device, paper_plan.default_plan(order, dtype))
+
+    def run(plan: Any) -> Callable[[], None]:
+        planned = launcher.planned(replace(launcher.plan, **{part: plan}))
+        return device.capture(parts_of(planned, device)[part])
+
+    return tune(paper_plan.subject(part), plans, run, device, order, dtype, progress=False)
+
+
+def plan_rows(
+    part: str,
+    result: Result,
+    operator: reference.Operator,
+    ceiling: Ceilings,
+    device: Device,
+) -> Iterator[dict[str, Any]]:
+    """A row for each plan that was timed."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)[part]
+    for trial in result.trials:
+        if not trial.failure:
+            timing = Timing((trial.seconds_median,))
+            found = row(operator, part, "numba", None, cost, timing, ceiling, device)
+            yield found | {
+                "plan": trial.plan,
+                "seconds_iqr": trial.seconds_iqr,
+                "samples": trial.samples,
+            }
+
+
+def variants(
+    best: PaperPlan, best_field: PaperPlan, order: int, dtype: str
+) -> dict[str, PaperPlan]:
+    """klockner2009, Figure 11(a): the paper's operator with and without its two optimisations.
+
+    Parameters
+    ----------
+    best, best_field : PaperPlan
+        The fastest plans, of all and of those without matrix-in-shared.
+    order : int
+    dtype : str
+    """
+    single = paper_plan.shape_of(order, dtype, 1)
+
+    def without_microblocks(plan: PaperPlan) -> PaperPlan:
+        """Each element padded by itself; threads a block and elements a gather as before."""
+        gather = replace(plan.gather, M_B=plan.gather.M_B * plan.K_M)
+        lift, differentiate = (
+            _fewer_rows(p, paper_plan.shape_of(order, dtype), single)
+            for p in (plan.lift, plan.differentiate)
+        )
+        return PaperPlan(1, gather, lift, differentiate)
+
+    return {
+        "full": best,
+        "no matrix-in-shared": best_field,
+        "no microblocks": without_microblocks(best),
+        "neither": without_microblocks(best_field),
+    }
+
+
+def _fewer_rows(plan: LocalPlan, old: paper_plan.Shape, new: paper_plan.Shape) -> LocalPlan:
+    """The plan for smaller microblocks: more of them in parallel, as many threads as before."""
+    if plan.strategy == "matrix":
+        return replace(plan, N_R=min(plan.N_R, new.N_pM))
+    return replace(plan, w_p=max(1, plan.w_p * old.N_pM // new.N_pM))
+
+
+# ------------------------------------------------------------------------------------- accuracy
+
+
+def table2_rows(
+    folder: Path, orders: Iterable[int], dtype: str, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """klockner2009, Table 2: errors of a cavity mode on four unstructured meshes.
+
+    Rows hold "error", the L2 norm over all six fields at `TABLE_2_END`, and the seconds of a whole
+    time step.
+    """
+    mode = BoxMode(*TABLE_2_MODE)
+    for order in orders:
+        for K, h in TABLE_2.items():
+            mesh = read(folder / f"cavity_{K}.msh")
+            solver = Solver(mesh, order, dtype, device)
+            u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
+            error = solver.l2_error(solver.run(u, TABLE_2_END), mode, TABLE_2_END)
+            launcher = solver.launcher
+            timing = measure(stage_of(launcher, device), device)
+            cost = costs(order, mesh.K, dtype)["fused"]
+            found = row(
+                solver.operator, "fused", launcher.plan.language, launcher.plan, cost, timing,
+                ceiling, device,
+            )  # fmt: skip
+            size = found["size"] | {"nominal_K": K, "h": h, "t_end": TABLE_2_END}
+            yield found | {"size": size, "error": error}

@@ -1,0 +1,102 @@
+"""Maxwell's costs counted again, and the two yardsticks: processor cores and array expressions."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dgbook.element import NodalElement
+from dgbook.gpu import device
+from dgbook.maxwell import reference
+from dgbook.maxwell.arrays import ArrayStage
+from dgbook.maxwell.cost import PAPER, costs, nodes, surface_nodes
+from dgbook.maxwell.cpu import CoreStage
+from dgbook.mesh import box
+
+
+@pytest.mark.parametrize("order", [1, 3, 4, 9])
+def test_node_counts_are_those_of_the_element(order):
+    element = NodalElement(3, order)
+    assert nodes(order) == element.Np
+    assert surface_nodes(order) == len(np.unique(element.face_nodes))
+
+
+def test_costs_of_order_1_counted_by_hand():
+    # Np = 4, Nf = 12, all nodes on the surface, 4 bytes a word; D 48 words, LIFT 48.
+    c = costs(1, 10, "float32")
+    assert c["gather"].flops == 10 * 66 * 12
+    assert c["gather"].bytes == 10 * (4 * (6 * 4 + 6 * 12 + 16) + 16)
+    assert c["lift"].flops == 10 * 6 * 2 * 12 * 4
+    assert c["lift"].bytes == 10 * 4 * 6 * 16 + 4 * 48
+    assert c["differentiate"].flops == 10 * 6 * (3 * 2 * 16 + 3 * 5 * 4)
+    assert c["differentiate"].bytes == 10 * 4 * (24 + 72 + 9) + 4 * 48
+    assert c["assemble"].bytes == 10 * 4 * 5 * 24
+    assert c["update"].bytes == 10 * 4 * 5 * 24
+    assert c["fused"].bytes == 10 * (4 * (4 * 24 + 9) + 16) + 4 * 96
+    assert c["paper"].flops == sum(c[p].flops for p in PAPER)
+    assert c["paper"].bytes == sum(c[p].bytes for p in PAPER)
+
+
+def test_the_five_kernels_move_almost_five_times_the_bytes():
+    ratios = [costs(N, 10**6, "float32") for N in range(1, 10)]
+    ratios = [c["paper"].bytes / c["fused"].bytes for c in ratios]
+    assert all(4 < r < 5.2 for r in ratios)
+    assert ratios == sorted(ratios, reverse=True)
+
+
+def test_products_are_two_thirds_and_a_third():
+    # For large N: 12 of 18 products with D, 2 of 6 with LIFT.
+    c = costs(60, 1, "float64")
+    Np, Nf = nodes(60), 2 * 61 * 62
+    paper = c["differentiate"].flops + c["lift"].flops
+    assert math.isclose(paper, 36 * Np**2 + 12 * Nf * Np, rel_tol=0.01)
+    assert math.isclose(c["fused"].flops, 24 * Np**2 + 4 * Nf * Np, rel_tol=0.01)
+
+
+@pytest.mark.parametrize(("order", "K"), [(0, 1), (1, 0)])
+def test_costs_of_nothing_are_refused(order, K):
+    with pytest.raises(ValueError, match=f"order = {order}, K = {K}"):
+        costs(order, K, "float32")
+
+
+def noise(operator):
+    shape = (6, operator.mesh.K, operator.element.Np)
+    return np.random.default_rng(3).standard_normal(shape).astype(operator.lift.dtype)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("order", [1, 4])
+def test_the_stage_on_cores_is_the_reference(order, periodic):
+    mesh = box((2, 2, 3) if not periodic else (3, 3, 3), periodic=periodic)
+    operator = reference.assemble(mesh, NodalElement(3, order))
+    u, res = noise(operator), 0.3 * noise(operator)
+    res_wanted = -0.4 * res + 0.1 * reference.rhs(operator, u)
+    stage = CoreStage(operator)
+    mine, own_res = (np.ascontiguousarray(v.transpose(1, 0, 2)) for v in (u, res))
+    new = np.full_like(mine, np.nan)
+    stage.stage(mine, own_res, new, -0.4, 0.7, 0.1)
+    scale = np.abs(res_wanted).max()
+    assert np.abs(own_res.transpose(1, 0, 2) - res_wanted).max() < 1e-13 * scale
+    assert np.abs(new.transpose(1, 0, 2) - (u + 0.7 * res_wanted)).max() < 1e-13 * scale
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 2.0}, {"flux": "central"}, {"boundary": "absorbing"}]
+)
+def test_the_stage_on_cores_refuses_what_it_does_not_know(change):
+    operator = reference.assemble(box((1, 1, 1)), NodalElement(3, 1), **change)
+    with pytest.raises(ValueError, match="allowed are epsilon = mu = 1"):
+        CoreStage(operator)
+
+
+@pytest.mark.parametrize("boundary", ["pec", "absorbing"])
+def test_the_stage_by_array_expressions_is_the_reference(boundary):
+    mesh = box((2, 2, 2))
+    matter = 1 + np.random.default_rng(0).random((2, mesh.K))
+    operator = reference.assemble(mesh, NodalElement(3, 3), "upwind", *matter, boundary)
+    u, res = noise(operator), 0.3 * noise(operator)
+    wanted = -0.4 * res + 0.1 * reference.rhs(operator, u)
+    new = u + 0.7 * wanted
+    ArrayStage(operator, device("cpu")).stage(u, res, -0.4, 0.7, 0.1)
+    assert np.abs(res - wanted).max() < 1e-13
+    assert np.abs(u - new).max() < 1e-13

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook import records
+from dgbook import options, records
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
@@ -99,10 +99,8 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dim", type=int, nargs="+", default=[1, 3], choices=(1, 2, 3), help="space dimensions"
     )
-    parser.add_argument("--orders", type=_orders, default="1..8", help="N, or from..to")
     parser.add_argument("--system", default="advection", choices=SYSTEMS, help="what is solved")
-    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES, help="precisions")
-    parser.add_argument("--dofs", type=int, default=2**24, help="degrees of freedom, about")
+    options.add_measured(parser, 8, 2**24)
 
 
 def bench(arguments: argparse.Namespace) -> None:
@@ -306,9 +304,3 @@ def _noise(solver: Solver) -> np.ndarray:
 
 def _dofs(solver: Solver) -> int:
     return solver.system.n * solver.mesh.K * solver.element.Np
-
-
-def _orders(text: str) -> range:
-    """ "3" or "1..8" as a range of orders."""
-    first, _, last = text.partition("..")
-    return range(int(first), int(last or first) + 1)

@@ -128,7 +128,7 @@ class Solver(NodalSolver):
         fastest = float(self.operator.speeds.sum(axis=1).max())
         return 4 / ((self.element.order + 1) ** 2 * fastest)
 
-    def _stepper(self, u: np.ndarray, t: float, dt: float) -> Stepper:
+    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
         return self.launcher.stepper(u, dt, self.path)
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -313,6 +313,14 @@ class Stepper:
     def download(self) -> np.ndarray:
         """The newest state as a NumPy array."""
         return self.launcher.download(self.state)
+
+    def raw(self) -> np.ndarray:
+        """The newest state in the launcher's layout."""
+        return self.launcher.device.to_numpy(self.state)
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the newest state by what `raw` returned."""
+        self.state[:] = self.launcher.device.array(raw)
 
     def step(self, t: float) -> None:
         """One step from time t."""

@@ -27,13 +27,15 @@ from dgbook.maxwell.fused import FusedLauncher
 from dgbook.maxwell.fused import choose_plan as choose_fused_plan
 from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import LocalPlan, PaperPlan
-from dgbook.maxwell.solver import Solver
+from dgbook.maxwell.problem import PlaneWave, Scatterer
+from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import Mesh, box, read
 from dgbook.records import measured_row
 from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
 CORE_DOFS = 2**19
+MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
 TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
 TABLE_2_MODE = (1, 2, 2)
 TABLE_2_END = 1.0
@@ -216,6 +218,45 @@ def tune_part(
     return tune(paper_plan.subject(part), plans, run, device, order, dtype, progress=False)
 
 
+def searched(order: int, dtype: str) -> dict[str, list[Any]]:
+    """The plans of each of the paper's kernels that are tried.
+
+    Of differentiation at N = 4 with the matrix in shared memory, klockner2009's Figure 10(b), they
+    are all with up to 20 microblocks in parallel, 4 inline and 8 in sequence, every other number
+    left out above 4.
+    """
+    shape = paper_plan.shape_of(order, dtype)
+    differentiate = paper_plan.differentiate_plans(shape)
+    if order == 4:
+        counts = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 20]
+        differentiate += paper_plan.sweep(
+            paper_plan.DifferentiatePlan, shape, "matrix", w_p=counts, w_s=(1, 2, 3, 4, 6, 8)
+        )
+    return {
+        "gather": paper_plan.gather_plans(shape),
+        "lift": paper_plan.lift_plans(shape),
+        "differentiate": list(dict.fromkeys(differentiate)),
+    }
+
+
+def best_plan(operator: reference.Operator, device: Device, strategies: Iterable[str]) -> PaperPlan:
+    """The fastest of the plans that `searched` lists, with these strategies only.
+
+    What has been timed on this device before is remembered and not timed again.
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    parts = {
+        part: tune_part(
+            part,
+            operator,
+            device,
+            [plan for plan in plans if getattr(plan, "strategy", "field") in strategies],
+        ).plan
+        for part, plans in searched(order, dtype).items()
+    }
+    return PaperPlan(paper_plan.shape_of(order, dtype).K_M, **parts)
+
+
 def plan_rows(
     part: str,
     result: Result,
@@ -301,3 +342,114 @@ def table2_rows(
             )  # fmt: skip
             size = found["size"] | {"nominal_K": K, "h": h, "t_end": TABLE_2_END}
             yield found | {"size": size, "error": error}
+
+
+# -------------------------------------------------------------------------------------- records
+
+
+def stage_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals."""
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operator = operator_on(mesh, order, dtype)
+            yield from fused_rows(operator, device, ceiling, ("cuda", "numba"))
+            yield from paper_rows(operator, device, ceiling)
+            smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
+            yield rival_row(smaller, device, ceiling)
+            yield from core_rows(order, dtype, ceiling)
+
+
+def plans_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/plans: every plan tried of each of the paper's kernels.
+
+    At N = 4 these are all of klockner2009's Figure 10(b); the best of each order are its Table 3.
+    """
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operator = operator_on(mesh, order, dtype)
+            for part, plans in searched(order, dtype).items():
+                result = tune_part(part, operator, device, plans)
+                yield from plan_rows(part, result, operator, ceiling, device)
+
+
+def variants_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/variants: klockner2009, Figure 11(a); "variant" says which."""
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operator = operator_on(mesh, order, dtype)
+            best, best_field = (
+                best_plan(operator, device, strategies)
+                for strategies in (paper_plan.STRATEGIES, ("field",))
+            )
+            for name, plan in variants(best, best_field, order, dtype).items():
+                launcher = PaperLauncher(operator, device, plan)
+                timing = measure(stage_of(launcher, device), device)
+                cost = costs(order, mesh.K, dtype)["paper"]
+                stage = row(operator, "paper", "numba", plan, cost, timing, ceiling, device)
+                yield stage | {"variant": name}
+
+
+def sizes_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/sizes: stages on cubes of 162 elements up to about `dofs`."""
+    for order in orders:
+        largest = cells_for(dofs, order)
+        cells = sorted({max(3, round(largest * 2 ** (-i / 2))) for i in range(12)})
+        for dtype in dtypes:
+            for n in cells:
+                operator = operator_on(cube(n), order, dtype)
+                yield from fused_rows(operator, device, ceiling, ("cuda",))
+                *_, stage = paper_rows(operator, device, ceiling)
+                yield stage
+
+
+def table2_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/table2: klockner2009, Table 2, in the precisions asked for."""
+    for dtype in dtypes:
+        yield from table2_rows(MESHES, orders, dtype, device, ceiling)
+
+
+def scattering_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/scattering: klockner2009, Figure 12, a plane wave on a body."""
+    mesh = read(MESHES / "jet.msh")
+    wave = PlaneWave((1, 0, 0), (0, 0, 1), "sine", 2 * np.pi)
+    boundary = {"body": Scatterer(wave), "farfield": "absorbing"}
+    for order in orders:
+        for dtype in dtypes:
+            for path in PATHS:
+                solver = Solver(mesh, order, dtype, device, boundary=boundary, path=path)
+                u = np.zeros((6, mesh.K, solver.element.Np), dtype)
+                stepper = solver._stepper(u, 0.0, solver.stable_dt())
+                timing = measure(lambda s=stepper: s.step(0.0), device)
+                cost = costs(order, mesh.K, dtype)[path]
+                stages = len(lsrk45.A)
+                cost = Cost(stages * cost.flops, stages * cost.bytes)
+                plan = solver.launcher.plan
+                language = getattr(plan, "language", "numba")
+                yield row(solver.operator, path, language, plan, cost, timing, ceiling, device) | {
+                    "step": True
+                }
+
+
+RECORDS = {
+    "stage": stage_record,
+    "plans": plans_record,
+    "variants": variants_record,
+    "sizes": sizes_record,
+    "table2": table2_record,
+    "scattering": scattering_record,
+}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import Legendre, Polynomial
 
-from dgbook import linear
+from dgbook import options, linear
 from dgbook.__main__ import main
 from dgbook.element import NodalElement
 from dgbook.gpu import device
@@ -609,5 +609,5 @@ def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
 
 
 def test_orders_are_written_as_a_range():
-    assert list(command._orders("3")) == [3]
-    assert list(command._orders("2..4")) == [2, 3, 4]
+    assert list(options.orders("3")) == [3]
+    assert list(options.orders("2..4")) == [2, 3, 4]

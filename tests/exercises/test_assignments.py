@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,40 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 ROOT = Path(__file__).parents[2]
 NAME = "01_dg_in_one_dimension"
 SEED = 20
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is to be true of one assignment.
+
+    `extra` are parts that examine another part's answer, `hidden` names that stand in hidden tests
+    only, `note` is what the wrong solution "hang-and-crash" gets.
+    """
+
+    answers: int
+    extra: frozenset[str]
+    by_hand: frozenset[str]
+    hidden: tuple[str, ...]
+    note: str
+
+
+FACTS = {
+    NAME: Facts(
+        answers=17,
+        extra=frozenset({"3-4"}),  # examines the kernel of 3.3
+        by_hand=frozenset({"answer-1-1", "answer-1-2"}),
+        hidden=("reference_rhs", "test_surface", "test_single_precision"),
+        note="TimeLimit in test-2-2, Crash in test-3-2",
+    ),
+    "02_gather_and_lift": Facts(
+        answers=17,
+        extra=frozenset(),
+        by_hand=frozenset({"answer-1-1", "answer-5-2"}),
+        hidden=("reference_rhs", "reference_turns", "scatter_like", "test_cavity"),
+        note="TimeLimit in test-2-1, Crash in test-5-3",
+    ),
+}
+only_first = pytest.mark.parametrize("assignment", [NAME], indirect=True)
 
 
 def _load_tool():
@@ -30,17 +65,31 @@ def _load_tool():
 tool = _load_tool()
 
 
+@pytest.fixture(scope="module", params=list(FACTS))
+def assignment(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def starter(tmp_path_factory):
+def facts(assignment):
+    return FACTS[assignment]
+
+
+@pytest.fixture(scope="module")
+def starter(assignment, tmp_path_factory):
     """The notebook that students get."""
-    folder = tool.release(NAME, tmp_path_factory.mktemp("release"))
-    assert [p.name for p in folder.iterdir()] == [f"{NAME}.ipynb"]
-    return nbformat.read(folder / f"{NAME}.ipynb", as_version=4)
+    folder = tool.release(assignment, tmp_path_factory.mktemp("release"))
+    assert [p.name for p in folder.iterdir()] == [f"{assignment}.ipynb"]
+    return nbformat.read(folder / f"{assignment}.ipynb", as_version=4)
 
 
 @pytest.fixture(scope="module")
-def source():
-    return tool.source_notebook(NAME)
+def source(assignment):
+    return tool.source_notebook(assignment)
+
+
+def test_no_assignment_goes_untested():
+    assert tool.assignments() == list(FACTS)
 
 
 # -- the notebook ------------------------------------------------------------------------------
@@ -59,11 +108,10 @@ def test_points_add_up_to_100_and_match_the_headings(source):
         assert {number: int(points) for number, points in listed} == found
 
 
-def test_every_answer_has_a_test_or_a_reader(source):
+def test_every_answer_has_a_test_or_a_reader(source, facts):
     tested = {p.name.split("-", 1)[1] for p in tool.parts_of(source)}
     answers = {c.id.split("-", 1)[1] for c in source.cells if c.id.startswith("answer-")}
-    # 3.4 examines the kernel of 3.3.
-    assert tested == answers | {"3-4"}
+    assert tested == answers | facts.extra
 
 
 def test_the_source_is_clean(source):
@@ -78,7 +126,7 @@ def test_the_source_is_clean(source):
 # -- the release -------------------------------------------------------------------------------
 
 
-def test_the_release_has_no_solutions_and_no_hidden_tests(source, starter):
+def test_the_release_has_no_solutions_and_no_hidden_tests(source, starter, facts):
     text = json.dumps(starter)
     for word in ("BEGIN", "END", "HIDDEN", "SOLUTION"):
         assert word not in text
@@ -93,13 +141,13 @@ def test_the_release_has_no_solutions_and_no_hidden_tests(source, starter):
             want = "YOUR ANSWER HERE"
         assert cell.source.rstrip() == want.rstrip()
     assert len(starter.cells) == len(source.cells)
-    for name in ("reference_rhs", "test_surface", "test_single_precision"):
+    for name in facts.hidden:
         assert name in json.dumps(source) and name not in text
 
 
-def test_answers_of_the_release_compile_and_say_where_to_write(starter):
+def test_answers_of_the_release_compile_and_say_where_to_write(starter, facts):
     answers = [c for c in starter.cells if c.id.startswith("answer-")]
-    assert len(answers) == 17
+    assert len(answers) == facts.answers
     for cell in answers:
         if cell.cell_type == "code":
             compile(cell.source, cell.id, "exec")
@@ -111,13 +159,13 @@ def test_answers_of_the_release_compile_and_say_where_to_write(starter):
 # -- grades ------------------------------------------------------------------------------------
 
 
-def _packed(starter):
+def _packed(assignment, starter):
     """Wrong solutions that touch different cells and lose different parts, in one notebook each.
 
     Running a notebook takes seconds, and a class of careless students is graded all the same.
     """
-    wrong = tool.examples(NAME, starter)[2:]
-    right = {c.id: c.source for c in tool.source_notebook(NAME).cells}
+    wrong = tool.examples(assignment, starter)[2:]
+    right = {c.id: c.source for c in tool.source_notebook(assignment).cells}
     packs = []
     for example in wrong:
         cells = {c.id: c.source for c in example.notebook.cells if c.source != right[c.id]}
@@ -136,11 +184,11 @@ def _packed(starter):
 
 
 @pytest.fixture(scope="module")
-def graded(starter, source, tmp_path_factory):
+def graded(assignment, starter, source, tmp_path_factory):
     """Solution, starter and all wrong solutions, graded in one go: results and what was lost."""
     folder = tmp_path_factory.mktemp("class")
     notebooks = {"solution": source, "starter": starter}
-    packs = {f"wrong{i}": pack for i, pack in enumerate(_packed(starter))}
+    packs = {f"wrong{i}": pack for i, pack in enumerate(_packed(assignment, starter))}
     for student, pack in packs.items():
         notebooks[student] = copy.deepcopy(source)
         for cell in notebooks[student].cells:
@@ -149,22 +197,20 @@ def graded(starter, source, tmp_path_factory):
         nbformat.write(notebook, folder / f"{student}.ipynb")
     (folder / "unreadable.ipynb").write_text("{")
     # The last one holds a cell that hangs: it waits while the others work.
-    submissions = dict(reversed(tool.find_submissions(folder, NAME).items()))
+    submissions = dict(reversed(tool.find_submissions(folder, assignment).items()))
     limits = tool.Limits(cell_seconds=15)
     parts, results = tool.grade(
-        NAME, submissions, folder / "graded", SEED, jobs=3, limits=limits, feedback=False
+        assignment, submissions, folder / "graded", SEED, jobs=3, limits=limits, feedback=False
     )
     return parts, {r.student: r for r in results}, packs, folder / "graded"
 
 
-def test_the_solution_gets_all_points(graded):
+def test_the_solution_gets_all_points(graded, facts):
     parts, results, *_ = graded
     solution = results["solution"]
     assert solution.automatic(parts) == 90
-    assert {p.name: solution.points[p.name] for p in parts if p.by_hand} == {
-        "answer-1-1": None,
-        "answer-1-2": None,
-    }
+    by_hand = {p.name: solution.points[p.name] for p in parts if p.by_hand}
+    assert by_hand == dict.fromkeys(facts.by_hand)
     assert solution.note == ""
 
 
@@ -183,10 +229,10 @@ def test_wrong_solutions_lose_exactly_their_parts(graded):
         assert all(points[name] == 0.0 for name in lost)
 
 
-def test_a_hang_and_a_crash_are_named(graded):
+def test_a_hang_and_a_crash_are_named(graded, facts):
     _, results, packs, _ = graded
     student = next(s for s, pack in packs.items() if "hang-and-crash" in pack["names"])
-    assert results[student].note == "TimeLimit in test-2-2, Crash in test-3-2"
+    assert results[student].note == facts.note
 
 
 def test_a_file_that_is_no_notebook_gets_a_note(graded):
@@ -205,6 +251,7 @@ def _printed(folder, student):
     }
 
 
+@only_first
 def test_a_seed_repeats_a_grading_and_grades_are_written(graded, source, tmp_path, capsys):
     """The command on two submissions; tests print the inputs that they draw."""
     submitted = tmp_path / "submitted"
@@ -233,6 +280,7 @@ def test_a_seed_repeats_a_grading_and_grades_are_written(graded, source, tmp_pat
     assert "test-3-1" in page.read_text()
 
 
+@only_first
 def test_seeds_draw_different_inputs(source, monkeypatch):
     setup = "\n".join(c.source for c in source.cells if c.id.startswith(tool.SETUP))
     drawn = []
@@ -349,6 +397,7 @@ def test_names_that_cannot_be_used_are_refused(tmp_path, name, says):
         tool.find_submissions(tmp_path, NAME)
 
 
+@only_first
 def test_no_grades_on_a_machine_where_the_solution_fails(source, tmp_path, monkeypatch, capsys):
     (tmp_path / "ada.ipynb").write_text("{}")
     parts = tool.parts_of(source)
@@ -366,6 +415,7 @@ def test_no_grades_on_a_machine_where_the_solution_fails(source, tmp_path, monke
     assert not (tmp_path / "out" / "grades.csv").exists()
 
 
+@only_first
 def test_the_table_keeps_apart_what_a_person_must_read(source):
     parts = tool.parts_of(source)
     points = {p.name: None if p.by_hand else p.points for p in parts}
@@ -390,6 +440,7 @@ def test_the_table_keeps_apart_what_a_person_must_read(source):
     assert lines[3].split() == ["emmy", "12", "26", "28", "12", "12", "90", "9", "[late]"]
 
 
+@only_first
 def test_a_wrong_solution_that_no_longer_fits_is_reported(starter, monkeypatch):
     stale = {"name": "stale", "about": "", "changes": [("answer-1-3", "gone", "")], "loses": ()}
     monkeypatch.setattr(tool.runpy, "run_path", lambda path: {"WRONG": [stale]})

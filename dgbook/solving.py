@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,8 @@ class NodalSolver(ABC):
         """du/dt, (n, K, Np)."""
 
     @abstractmethod
-    def _stepper(self, u: np.ndarray, t: float, dt: float) -> Any:
-        """On a device: an object with step(t), which takes a step dt, and download()."""
+    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Any:
+        """On a device: what `_HostStepper` is on the host, for steps dt from u at t + done dt."""
 
     @abstractmethod
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -118,18 +119,50 @@ class NodalSolver(ABC):
             If the times or the step are not finite or not in order, u has another shape, or `every`
             is not positive.
         """
-        u = self._state(u)
         if every < 1:
             raise ValueError(f"every = {every}; allowed: 1 or more steps")
+        march = self.march(u, t_end, dt, t)
+        for _ in trange(march.count, disable=not progress, desc="time steps", leave=False):
+            march.step()
+            if observe and (march.done % every == 0 or march.done == march.count):
+                observe(march.time, march.state())
+        return march.state()
+
+    def march(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | None = None,
+        t: float = 0.0,
+        done: int = 0,
+    ) -> March:
+        """What `run` loops over, for those who want a loop of their own, or to resume one.
+
+        Parameters
+        ----------
+        u : (n, K, Np) array
+            The state `done` steps after time t.
+        t_end, dt, t
+            As in `run`.
+        done : int
+            Steps that are behind. A march that is resumed, with the same t, t_end and dt, takes
+            exactly the steps that were left of the first one.
+
+        Raises
+        ------
+        ValueError
+            As in `run`, or if `done` is not from 0 to the number of steps.
+        """
+        u = self._state(u)
         count, dt = steps(t, t_end, self.stable_dt() if dt is None else dt)
-        advance = (
-            _HostStepper(self, u, dt) if self.device.kind == "cpu" else self._stepper(u, t, dt)
+        if not 0 <= done <= count:
+            raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
+        stepper = (
+            _HostStepper(self, u, dt)
+            if self.device.kind == "cpu"
+            else self._stepper(u, t, dt, done)
         )
-        for step in trange(count, disable=not progress, desc="time steps", leave=False):
-            advance.step(t + step * dt)
-            if observe and ((step + 1) % every == 0 or step + 1 == count):
-                observe(t + (step + 1) * dt, advance.download())
-        return advance.download()
+        return March(stepper, t, dt, count, done)
 
     def l2_error(self, u: np.ndarray, exact: Callable, t: float) -> float:
         """The L2 norm of u - exact(x, ..., t), over all fields.
@@ -170,6 +203,66 @@ class NodalSolver(ABC):
         return np.ascontiguousarray(u, self.dtype)
 
 
+@dataclass
+class March:
+    """A run, step by step; `NodalSolver.march` makes it.
+
+    Attributes
+    ----------
+    stepper : object
+        Takes the steps, on a device or the host.
+    start : float
+        Time of step 0.
+    dt : float
+    count : int
+        Steps of the whole run.
+    done : int
+        Those that are behind.
+    """
+
+    stepper: Any
+    start: float
+    dt: float
+    count: int
+    done: int
+
+    @property
+    def time(self) -> float:
+        """Now. Not accumulated: a sum of rounded steps would drift."""
+        return self.start + self.done * self.dt
+
+    def step(self) -> None:
+        """Take the next step. If it is interrupted, the state is lost."""
+        self.stepper.step(self.time)
+        self.done += 1
+
+    def state(self) -> np.ndarray:
+        """A copy of the state, (n, K, Np)."""
+        return self.stepper.download()
+
+    def raw(self) -> np.ndarray:
+        """A copy of the state as the kernels hold it: on the way to `state` it may be rounded."""
+        return self.stepper.raw()
+
+    def restore(self, state: np.ndarray, raw: np.ndarray) -> bool:
+        """Go on from where `state` and `raw` returned these two, to the last bit.
+
+        Returns
+        -------
+        bool
+            Whether `raw` is that state for these kernels, too. If not, it was made by others with a
+            layout of their own, and nothing has changed.
+        """
+        own = self.raw()
+        if raw.shape != own.shape or raw.dtype != own.dtype:
+            return False
+        self.stepper.restore(raw)
+        same = np.array_equal(self.state(), state, equal_nan=True)
+        if not same:
+            self.stepper.restore(own)
+        return same
+
+
 class _HostStepper:
     """Time steps by NumPy, with the solver's own right-hand side."""
 
@@ -183,3 +276,11 @@ class _HostStepper:
     def download(self) -> np.ndarray:
         """A copy of the state."""
         return self.u.copy()
+
+    def raw(self) -> np.ndarray:
+        """A copy of the state in its own layout, which is the same here."""
+        return self.u.copy()
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the state by what `raw` returned."""
+        self.u[:] = raw

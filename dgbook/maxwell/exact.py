@@ -175,7 +175,7 @@ class SphereMode:
         """g_l and g_{l+1}, both times (2l+1)!!."""
         return hyp0f1(self.l + 1.5, -rho2 / 4), hyp0f1(self.l + 2.5, -rho2 / 4) / (2 * self.l + 3)
 
-    def _at_wall(self, rho: float) -> float:
+    def _at_wall(self, rho: np.ndarray) -> np.ndarray:
         """What vanishes where a conducting wall may be."""
         g, g_next = self._g(rho**2)
         return g if self.kind == "TE" else (self.l + 1) * g - rho**2 * g_next
@@ -185,7 +185,7 @@ class SphereMode:
         """Angular frequency: 2.7437 / radius for TM and 4.4934 / radius for TE with l = 1."""
         # The first root lies above l/2, and two of them are always more than 1 apart.
         grid = self.l / 2 + np.arange(self.l + 4 * self.root + 8)
-        values = np.array([self._at_wall(rho) for rho in grid])
+        values = self._at_wall(grid)
         start = grid[np.flatnonzero(values[:-1] * values[1:] < 0)[self.root - 1]]
         return brentq(self._at_wall, start, start + 1, xtol=1e-14) / self.radius
 
@@ -271,17 +271,17 @@ class SlabMode:
                 f"interface = {self.interface}; allowed: between 0 and {self.lengths[0]}"
             )
 
-    def _layer(self, i: int, omega: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """S_i and C_i, at a distance x from the wall of medium i."""
+    def _layer(self, i: int, omega: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """S_i and C_i at a distance x from the wall of medium i."""
         k = np.emath.sqrt(self.epsilon[i] * self.mu[i] * omega**2 - self.kz**2)
         # sin(kx)/k by NumPy's sinc, which knows k = 0; real although k may be imaginary.
         return np.real(x * np.sinc(k * x / np.pi)), np.real(np.cos(k * x))
 
-    def _mismatch(self, omega: float) -> float:
+    def _mismatch(self, omega: np.ndarray) -> np.ndarray:
         """F(w)."""
         S1, C1 = self._layer(0, omega, self.interface)
         S2, C2 = self._layer(1, omega, self.lengths[0] - self.interface)
-        return float(S1 * C2 / self.mu[1] + C1 * S2 / self.mu[0])
+        return S1 * C2 / self.mu[1] + C1 * S2 / self.mu[0]
 
     @cached_property
     def _factor(self) -> float:
@@ -308,7 +308,7 @@ class SlabMode:
         top = np.hypot(self.kz, np.pi * self.mode / self.lengths[0])
         top /= np.sqrt(min(self.epsilon) * min(self.mu))
         grid = np.arange(slow * self.kz, top + 2 * step, step)
-        values = np.array([self._mismatch(w) for w in grid])
+        values = self._mismatch(grid)
         start = grid[np.flatnonzero(values[:-1] * values[1:] < 0)[self.mode - 1]]
         return brentq(self._mismatch, start, start + step, xtol=1e-15)
 

@@ -48,10 +48,10 @@ class Inflow:
         self.waves = [] if self.live else waves
         self.step = device.zeros(1, np.int64)
 
-    def start(self, t: float, dt: float) -> None:
-        """Begin with step 0 at time t."""
+    def start(self, t: float, dt: float, step: int = 0) -> None:
+        """Begin with a step, of those dt long of which number 0 is at time t."""
         self.t, self.dt = t, dt
-        self.step[:] = 0
+        self.step[:] = step
 
     def evaluate(self, late: float) -> None:
         """g at the current step's time plus `late`; launches only, unless `live`."""

@@ -97,7 +97,6 @@ class Solver(NodalSolver):
         self.path = path or ("fused" if flux == "upwind" else "paper")
         self._plan = plan
         self._launcher = None
-        self._inflow = None
 
     @property
     def launcher(self) -> FusedLauncher | PaperLauncher:
@@ -106,22 +105,15 @@ class Solver(NodalSolver):
             self._launcher = PATHS[self.path](self.operator, self.device, self._plan)
         return self._launcher
 
-    @property
-    def inflow(self) -> Inflow:
-        """The boundary data on the device, made when first needed."""
-        if self._inflow is None:
-            self._inflow = Inflow(self.operator, self.device)
-        return self._inflow
-
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (6, K, Np)."""
         u = self._state(u)
         if self.device.kind == "cpu":
             return reference.rhs(self.operator, u, t)
-        out = self.launcher.zeros()
-        self.inflow.start(t, 0.0)
-        self.inflow.evaluate(0.0)
-        self.launcher.rhs(self.launcher.upload(u), self.inflow.data, out)
+        out, inflow = self.launcher.zeros(), Inflow(self.operator, self.device)
+        inflow.start(t, 0.0)
+        inflow.evaluate(0.0)
+        self.launcher.rhs(self.launcher.upload(u), inflow.data, out)
         return self.launcher.download(out)
 
     def stable_dt(self) -> float:
@@ -132,8 +124,23 @@ class Solver(NodalSolver):
         rate = self.operator.speed * self.operator.face_scale.sum(axis=1)
         return 4 / ((self.element.order + 1) ** 2 * float(rate.max()))
 
-    def _stepper(self, u: np.ndarray, t: float, dt: float) -> Stepper:
-        return Stepper(self.launcher, self.inflow, u, t, dt)
+    def memory_bytes(self) -> int:
+        """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
+
+        Counted are arrays of states and of face values that live at the same time: of the fused
+        path the state before and after and the residual; of the paper's path state, residual,
+        du/dt, what is lifted and the 18 derivatives; of the reference, as measured, 11 states.
+        Geometry and links are about 32 words an element.
+        """
+        path = "cpu" if self.device.kind == "cpu" else self.path
+        states, faces = {"fused": (3, 0), "paper": (7, 1), "cpu": (11, 1)}[path]
+        values = states * self.element.Np + faces * 4 * self.element.Nfp
+        return self.mesh.K * (len(FIELDS) * values + 32) * self.dtype.itemsize
+
+    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
+        inflow = Inflow(self.operator, self.device)
+        inflow.start(t, dt, done)
+        return Stepper(self.launcher, inflow, u, dt)
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
@@ -147,7 +154,7 @@ class Stepper:
 
     A kernel that reads neighbors and writes the new state in one pass writes it beside the old
     one. A step has five stages, an odd number, so that steps then start from either array in turn:
-    two recordings.
+    two recordings. The boundary data have been started at the time of the first step.
     """
 
     def __init__(
@@ -155,7 +162,6 @@ class Stepper:
         launcher: FusedLauncher | PaperLauncher,
         inflow: Inflow,
         u: np.ndarray,
-        t: float,
         dt: float,
     ) -> None:
         self.launcher, self.inflow, self.dt = launcher, inflow, dt
@@ -164,7 +170,6 @@ class Stepper:
             self.states.append(launcher.upload(u))
         self.res = launcher.zeros()
         self.current = 0  # which of the states is the newest
-        inflow.start(t, dt)
         self.replay = None
         if not inflow.live:
             self.replay = [
@@ -180,9 +185,22 @@ class Stepper:
             self._stages(self.current)
         self.current = (self.current + len(lsrk45.A)) % len(self.states)
 
+    @property
+    def state(self) -> Any:
+        """The newest state, on the device."""
+        return self.states[self.current]
+
     def download(self) -> np.ndarray:
         """The newest state as a NumPy array."""
-        return self.launcher.download(self.states[self.current])
+        return self.launcher.download(self.state)
+
+    def raw(self) -> np.ndarray:
+        """The newest state in the launcher's layout."""
+        return self.launcher.device.to_numpy(self.state)
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the newest state by what `raw` returned."""
+        self.state[:] = self.launcher.device.array(raw)
 
     def _stages(self, start: int) -> None:
         for stage, (a, b, c) in enumerate(zip(lsrk45.A, lsrk45.B, lsrk45.C, strict=True)):

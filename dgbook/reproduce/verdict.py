@@ -98,7 +98,7 @@ class Verdict:
         if self.word in (DIFFERS, UNEXPLAINED):
             because = f" {self.because}" if self.because else ""
             return f"{self.word}{because} ({same} of {all_of_them} values are the same)."
-        between = ". " if self.word == ALONE else " "
+        between = "; " if self.word == ALONE else " "
         return f"{self.word}{between + self.because if self.because else ''}."
 
 

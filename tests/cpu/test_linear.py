@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import Legendre, Polynomial
 
-from dgbook import options, linear
+from dgbook import linear, options
 from dgbook.__main__ import main
 from dgbook.element import NodalElement
 from dgbook.gpu import device

@@ -311,7 +311,7 @@ def test_a_plot_without_numbers_is_not_compared():
     ours = Ours({"N = 1": {"a": 3.0}}, because="drawn in chapter 6")
     alone = judge(ours, rows={})
     assert alone.word == ALONE and not alone.compared
-    assert str(alone).endswith("the paper prints no values. drawn in chapter 6.")
+    assert str(alone).endswith("the paper prints no values; drawn in chapter 6.")
 
 
 def test_measurements_have_a_label_and_nothing_else_has():

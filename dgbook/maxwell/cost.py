@@ -55,7 +55,7 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     gather         66 Nf                            6 surface nodes + 6 Nf + 16 geometry, links
     lift           12 Nf Np                         6 Nf + 6 Np
     differentiate  36 Np^2 + 90 Np                  6 Np + 18 Np + 9 geometry
-    assemble       18 Np                            18 Np + 6 Np + 6 Np
+    assemble       18 Np                            12 Np + 6 Np + 6 Np
     update         24 Np                            5 x 6 Np
     fused          24 Np^2 + 4 Nf Np + 138 Np       4 x 6 Np + 9 geometry, links
                    + 40 Nf
@@ -63,7 +63,7 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
 
     The flux at a face node: 6 jumps, and 30 flops each for E and H (two cross products with n, the
     sum between them, a scale that holds Fs). A derivative in x, y or z is a sum of three
-    products. D and LIFT are read once for all elements.
+    products, and the curls need 12 of the 18. D and LIFT are read once for all elements.
 
     In the fused stage 12 products with an entry of D make both curls, and the flux has two
     components a face to lift; at a node 60 flops change the components there and back, 6 make the
@@ -90,7 +90,7 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
             K * FIELDS * 3 * (2 * Np * Np + 5 * Np),
             K * (FIELDS * (1 + 3) * Np + 9) * word + D,
         ),
-        "assemble": Cost(K * 18 * Np, K * FIELDS * (3 + 1 + 1) * Np * word),
+        "assemble": Cost(K * 18 * Np, K * FIELDS * (2 + 1 + 1) * Np * word),
         "update": Cost(K * 4 * FIELDS * Np, K * 5 * FIELDS * Np * word),
     }
     fused = Cost(

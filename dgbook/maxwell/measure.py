@@ -425,7 +425,7 @@ def scattering_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
     """Rows of the record maxwell/scattering: klockner2009, Figure 12, a plane wave on a body."""
-    mesh = read(MESHES / "jet.msh")
+    mesh = read(MESHES / "jet.msh.gz")
     wave = PlaneWave((1, 0, 0), (0, 0, 1), "sine", 2 * np.pi)
     boundary = {"body": Scatterer(wave), "farfield": "absorbing"}
     for order in orders:

@@ -5,9 +5,11 @@ sections ``$Name ... $EndName``; ASCII and binary files hold the same numbers in
 so the readers below take them from a cursor and need not know which it is.
 """
 
+import gzip
 import os
 import re
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -48,6 +50,7 @@ def read(path: str | os.PathLike, reorient: bool = False) -> Mesh:
     Parameters
     ----------
     path : str or path
+        A name that ends in ".gz" is that of a compressed file.
     reorient : bool
         Reverse elements whose nodes are in negative order, instead of refusing them: for a planar
         mesh that was drawn seen from below.
@@ -65,9 +68,20 @@ def read(path: str | os.PathLike, reorient: bool = False) -> Mesh:
         holds elements other than first-order simplices; and for every defect that ``build`` finds.
         The message names the file, and elements and nodes by their tags in it.
     """
-    file = _open(Path(path).read_bytes(), os.fspath(path))
+    file = _open(_content(Path(path)), os.fspath(path))
     tags, points, blocks = (_read_22 if file.version == "2.2" else _read_41)(file)
     return _to_mesh(file, tags, points, blocks, reorient)
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file, decompressed if its name says that it is compressed."""
+    content = path.read_bytes()
+    if path.suffix != ".gz":
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        raise MeshError(f"{path}: not a complete gzip file ({error})") from error
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The Gmsh reader: against meshio on real files, and every way in which a file can be wrong."""
 
+import gzip
 import re
 import struct
 import time
@@ -19,6 +20,7 @@ FILES = [
     ROOT / "tests/data/periodic_cube.msh",
     ROOT / "chapters/meshes/aeroplane.msh",
     ROOT / "chapters/meshes/airfoil.msh",
+    ROOT / "chapters/meshes/ball_coarse.msh",
 ]
 
 
@@ -494,3 +496,20 @@ def test_reading_is_fast(tmp_path):
     start = time.perf_counter()
     assert read(path).K == 12000
     assert time.perf_counter() - start < 3
+
+
+def test_a_compressed_file_is_read_like_the_file(tmp_path):
+    plain = TWO_BOXES["4.1_binary"]
+    compressed = tmp_path / "two.msh.gz"
+    compressed.write_bytes(gzip.compress(plain.read_bytes()))
+    one, other = read(plain), read(compressed)
+    assert (one.vertices == other.vertices).all() and (one.elements == other.elements).all()
+    assert list(one.boundary) == list(other.boundary)
+
+
+@pytest.mark.parametrize("spoil", [lambda b: b[:-9], lambda b: b[10:], lambda b: b""])
+def test_a_damaged_compressed_file_is_refused(tmp_path, spoil):
+    path = tmp_path / "two.msh.gz"
+    path.write_bytes(spoil(gzip.compress(TWO_BOXES["4.1_binary"].read_bytes())))
+    with pytest.raises(MeshError, match=r"two\.msh\.gz"):
+        read(path)

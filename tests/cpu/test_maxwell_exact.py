@@ -235,7 +235,7 @@ def test_round_meshes_have_the_volume_of_what_they_stand_for(name):
 
 
 def test_the_jet_is_as_large_as_the_papers():
-    mesh = read(MESHES / "jet.msh")
+    mesh = read(MESHES / "jet.msh.gz")
     assert 78_000 <= mesh.K <= 80_000  # 78,745
     assert set(mesh.boundary) == {"body", "farfield"}
     assert geometric_factors(mesh).altitude.min() > 0.003

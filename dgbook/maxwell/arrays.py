@@ -43,11 +43,11 @@ class ArrayStage:
     def __init__(self, operator: Operator, device: Device) -> None:
         self.operator = on_device(operator, device)
         self.real = operator.lift.dtype.type
-        k, f = operator.trace.boundary_faces.T
+        faces = len(operator.trace.boundary_faces)
         self.factors = device.array(
             1 / np.stack(3 * [operator.epsilon] + 3 * [operator.mu])[..., None]
         )
-        self.data = device.zeros((6, len(k), operator.element.Nfp), self.real)
+        self.data = device.zeros((6, faces, operator.element.Nfp), self.real)
 
     def stage(self, u: Any, res: Any, a: float, b: float, dt: float) -> None:
         """res = a res + dt du/dt, u += b res, in place; arrays (6, K, Np) of the device."""

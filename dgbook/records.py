@@ -284,6 +284,15 @@ def load(name: str, folder: str | Path | None = None, gpu: str | None = None) ->
     return max(found, key=lambda record: record.date)
 
 
+def exists(name: str) -> bool:
+    """Whether this checkout of the book has a record of that name."""
+    try:
+        load(name)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def all_records(folder: str | Path | None = None) -> tuple[Record, ...]:
     """Every record in `folder` (see `load`), by file name."""
     folder = default_folder() if folder is None else Path(folder)

@@ -17,14 +17,13 @@ from dgbook.gpu import device as find_device
 from dgbook.gpu.roofline import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
+from dgbook.maxwell import fused, reference
 from dgbook.maxwell import plan as paper_plan
-from dgbook.maxwell import reference
 from dgbook.maxwell.arrays import ArrayStage
 from dgbook.maxwell.cost import PAPER, Cost, costs
 from dgbook.maxwell.cpu import CoreStage
 from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.fused import FusedLauncher
-from dgbook.maxwell.fused import choose_plan as choose_fused_plan
 from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import LocalPlan, PaperPlan
 from dgbook.maxwell.problem import PlaneWave, Scatterer
@@ -108,16 +107,22 @@ def row(
 
 
 def fused_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, languages: Iterable[str]
+    operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
 ) -> Iterator[dict[str, Any]]:
-    """A stage in one kernel, in CUDA C++ and in Numba."""
-    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
-    launcher = None
-    for language in languages:
-        plan = choose_fused_plan(operator.element.order, operator.lift.dtype.name, device, language)
-        launcher = launcher.planned(plan) if launcher else FusedLauncher(operator, device, plan)
-        timing = measure(stage_of(launcher, device), device)
-        yield row(operator, "fused", language, plan, cost, timing, ceiling, device)
+    """A stage in one kernel.
+
+    By the best plan known, and if `every` also without tensor cores and in Numba.
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    cost = costs(order, operator.mesh.K, dtype)["fused"]
+    best = fused.choose_plan(order, dtype, device)
+    plans = [best]
+    if every:
+        plans += [fused.PLAIN[dtype][order], fused.choose_plan(order, dtype, device, "numba")]
+    launcher = FusedLauncher(operator, device, best)
+    for plan in dict.fromkeys(plans):
+        timing = measure(stage_of(launcher.planned(plan), device), device)
+        yield row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
 
 
 def paper_rows(
@@ -355,7 +360,7 @@ def stage_record(
         mesh = cube(cells_for(dofs, order))
         for dtype in dtypes:
             operator = operator_on(mesh, order, dtype)
-            yield from fused_rows(operator, device, ceiling, ("cuda", "numba"))
+            yield from fused_rows(operator, device, ceiling)
             yield from paper_rows(operator, device, ceiling)
             smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
             yield rival_row(smaller, device, ceiling)
@@ -408,7 +413,7 @@ def sizes_record(
         for dtype in dtypes:
             for n in cells:
                 operator = operator_on(cube(n), order, dtype)
-                yield from fused_rows(operator, device, ceiling, ("cuda",))
+                yield from fused_rows(operator, device, ceiling, every=False)
                 *_, stage = paper_rows(operator, device, ceiling)
                 yield stage
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
+from dgbook import records
+
 NAMES = ("klockner2009", "roca2011", "chen", "chan2015", "magee2017")
 KINDS = ("illustration", "count", "accuracy", "measurement")
 
@@ -83,6 +85,8 @@ class Item:
         Finds ours. None where nothing does yet.
     obstacle : str
         Why it cannot be reproduced, where it cannot.
+    record : str
+        Name of the record that `compute` reads, if it reads one.
 
     Raises
     ------
@@ -101,6 +105,7 @@ class Item:
     tolerance: float = 0.0
     compute: Callable[[], Ours] | None = None
     obstacle: str = ""
+    record: str = ""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"(Table|Figure) \d+(\([a-d]\))?", self.number):
@@ -123,7 +128,7 @@ class Item:
     @property
     def state(self) -> str:
         """What `reproduce` can do with it: "runs", "cannot", "not yet"."""
-        if self.compute:
+        if self.compute and (not self.record or records.exists(self.record)):
             return "runs"
         return "cannot" if self.obstacle else "not yet"
 

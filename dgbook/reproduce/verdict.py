@@ -98,7 +98,7 @@ class Verdict:
         if self.word in (DIFFERS, UNEXPLAINED):
             because = f" {self.because}" if self.because else ""
             return f"{self.word}{because} ({same} of {all_of_them} values are the same)."
-        between = "; " if self.word == ALONE else " "
+        between = " " if self.word == CANNOT else "; "
         return f"{self.word}{between + self.because if self.because else ''}."
 
 
@@ -111,10 +111,11 @@ def compare(paper: Paper, item: Item) -> Verdict:
         If a measurement comes without its label, or an exact number with one, or if what was
         computed has no value in common with what the paper prints.
     """
-    ours = item.compute() if item.compute else None
+    ours = item.compute() if item.state == "runs" else None
     cells = _cells(item, ours)
     if ours is None:
-        word, because = (CANNOT, item.obstacle) if item.obstacle else (NOT_YET, "")
+        missing = f"record {item.record} has not been made" if item.record else ""
+        word, because = (CANNOT, item.obstacle) if item.obstacle else (NOT_YET, missing)
         return Verdict(paper, item, None, cells, word, because)
     if bool(ours.label) != (item.kind == "measurement"):
         raise ValueError(

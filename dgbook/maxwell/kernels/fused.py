@@ -1,0 +1,212 @@
+"""The fused kernel: a whole stage of upwind DG in one pass over memory."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.trace import WAYS
+
+GHOST = 24  # the way to meet that means the boundary
+
+
+def make_flux(shape):
+    """Device function for the two numbers of a face node that are lifted.
+
+    They are Z^+ [H] - n x [E] along the tangents t_1, t_2 of the face, times
+    Z^- / (Z^- + Z^+), for point i of face f of element k, whose own fields are
+    state[v], ..., state[v + 5].
+    """
+    real = np.dtype(shape.dtype).type
+    size, Nfp, words = 6 * shape.even_Np, shape.Nfp, shape.geometry
+    materials, one, half = shape.materials, real(1), real(0.5)
+
+    @jit(device=True)
+    def along(t, tangents, field, v):
+        return (tangents[t] * field[v] + tangents[t + 1] * field[v + 1]
+                + tangents[t + 2] * field[v + 2])  # fmt: skip
+
+    @jit(device=True)
+    def flux_at(k, f, i, state, v, u, data, links, opposite, tangents,
+                geometry, boundary):  # fmt: skip
+        way, other = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        t = 48 * f  # way 6 f: to meet a face like my own
+        e1, e2 = along(t, tangents, state, v), along(t + 4, tangents, state, v)
+        h1 = along(t, tangents, state, v + 3)
+        h2 = along(t + 4, tangents, state, v + 3)
+        if way < GHOST:
+            t, w = 8 * way, other * size + 6 * opposite[way * Nfp + i]
+            E1, E2 = along(t, tangents, u, w), along(t + 4, tangents, u, w)
+            H1 = along(t, tangents, u, w + 3)
+            H2 = along(t + 4, tangents, u, w + 3)
+        else:  # u^+ = M u^- + g
+            m, faces = 9 * other, data.size // (6 * Nfp)
+            E1, E2 = boundary[m] * e1, boundary[m] * e2
+            H1, H2 = boundary[m + 1] * h1, boundary[m + 1] * h2
+            for d in range(3):
+                E = data[(d * faces + other) * Nfp + i]
+                H = boundary[m + 8] * data[((d + 3) * faces + other) * Nfp + i]
+                t1, t2 = boundary[m + 2 + d], boundary[m + 5 + d]
+                E1, E2 = E1 + t1 * E, E2 + t2 * E
+                H1, H2 = H1 + t1 * H, H2 + t2 * H
+        g = np.uint32(k * words + 6 + 3 * f)
+        tau = geometry[k * words + 18 + f] if materials else half
+        turn = -tau if f % 2 else tau  # t_1 x t_2 points inward or outward
+        E1, E2 = E1 - e1, E2 - e2
+        A = turn * (geometry[g] * E2 - geometry[g + 1] * E1)
+        B = turn * (geometry[g + 1] * E2 - geometry[g + 2] * E1)
+        return A + tau * H1 - (one - tau) * h1, B + tau * H2 - (one - tau) * h2
+
+    return flux_at
+
+
+def make_curl(shape, plan):
+    """Device function that adds to c what a column of D makes of the fields.
+
+    Of six components, c[.., 0:3] belong to J curl H and c[.., 3:6] to
+    -J curl E: with covariant components of the fields, 12 products.
+    """
+    size = 6 * shape.even_Np
+    inline, nodes = plan.elements_inline, plan.nodes_inline
+    lanes = -(-shape.Np // nodes)
+
+    @jit(device=True)
+    def add_curl(c, derivative, d, state, v):
+        for i in range(nodes):
+            d1 = derivative[d + 3 * i * lanes]
+            d2 = derivative[d + (3 * i + 1) * lanes]
+            d3 = derivative[d + (3 * i + 2) * lanes]
+            for e in range(inline):
+                w = np.uint32(v + e * size)
+                x, y, z = state[w], state[w + 1], state[w + 2]
+                c[i, e, 3] += d3 * y
+                c[i, e, 3] -= d2 * z
+                c[i, e, 4] += d1 * z
+                c[i, e, 4] -= d3 * x
+                c[i, e, 5] += d2 * x
+                c[i, e, 5] -= d1 * y
+                x, y, z = state[w + 3], state[w + 4], state[w + 5]
+                c[i, e, 0] += d2 * z
+                c[i, e, 0] -= d3 * y
+                c[i, e, 1] += d3 * x
+                c[i, e, 1] -= d1 * z
+                c[i, e, 2] += d1 * y
+                c[i, e, 2] -= d2 * x
+
+    return add_curl
+
+
+def make_fused(shape, plan):
+    """Kernel for res = a res + dt du/dt, new = u + b res.
+
+    It reads u and res once and writes new and res once: 4 words a degree of
+    freedom. Where a = 0 it does not read res, where b = 0 not write new. The
+    state holds, node by node, x_i . E and x_i . (Z H), where x_1, x_2, x_3 are
+    the columns of dx/dr. A row of threads works on plan.elements_inline
+    elements, a thread on plan.nodes_inline nodes of each.
+    """
+    real = np.dtype(shape.dtype).type
+    Np, Nfp, words, zero = shape.Np, shape.Nfp, shape.geometry, real(0)
+    rows, inline, nodes = plan.rows, plan.elements_inline, plan.nodes_inline
+    lanes, unroll = -(-Np // nodes), plan.unroll
+    size, points, column = 6 * shape.even_Np, 4 * Nfp, 3 * nodes * lanes
+    threads, elements = rows * lanes, rows * inline
+    state_words, flux_words = elements * size, 2 * elements * points
+    flux_at, add_curl = make_flux(shape), make_curl(shape, plan)
+
+    @jit
+    def fused(u, data, links, opposite, tangents, face_nodes, geometry,
+              boundary, derivative, lift, res, new, a, b, dt):  # fmt: skip
+        state = cuda.shared.array(state_words, real)
+        flux = cuda.shared.array(flux_words, real)
+        c = cuda.local.array((nodes, inline, 6), real)
+        lifted = cuda.local.array((nodes, inline, 2), real)
+        lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
+        thread = np.uint32(row * lanes + lane)
+        first = np.uint32(cuda.blockIdx.x * elements)
+        mine = np.uint32(row * inline)
+        p = thread
+        while p < state_words:
+            state[p] = u[first * size + p]
+            p = np.uint32(p + threads)
+        for i in range(nodes):
+            for e in range(inline):
+                for x in range(6):
+                    c[i, e, x] = zero
+        cuda.syncthreads()
+        p = thread
+        while p < elements * points:
+            e, f = np.uint32(p // points), np.uint32(p // Nfp % 4)
+            i = np.uint32(p % Nfp)
+            v = np.uint32(e * size + 6 * face_nodes[f * Nfp + i])
+            flux[2 * p], flux[2 * p + 1] = flux_at(
+                np.uint32(first + e), f, i, state, v, u, data, links, opposite,
+                tangents, geometry, boundary)  # fmt: skip
+            p = np.uint32(p + threads)
+        cuda.syncthreads()
+
+        m, d, v = np.uint32(0), lane, np.uint32(mine * size)
+        while m < Np:
+            add_curl(c, derivative, d, state, v)
+            if unroll > 1:  # so that more loads are under way
+                add_curl(c, derivative, d + column, state, v + 6)
+            if unroll > 2:
+                add_curl(c, derivative, d + 2 * column, state, v + 12)
+                add_curl(c, derivative, d + 3 * column, state, v + 18)
+            m = np.uint32(m + unroll)
+            d = np.uint32(d + unroll * column)
+            v = np.uint32(v + unroll * 6)
+        for f in range(4):
+            for i in range(nodes):
+                for e in range(inline):
+                    lifted[i, e, 0] = lifted[i, e, 1] = zero
+            j = np.uint32(f * Nfp)
+            while j < (f + 1) * Nfp:
+                for i in range(nodes):
+                    l = lift[(j * nodes + i) * lanes + lane]
+                    for e in range(inline):
+                        v = np.uint32(2 * ((mine + e) * points + j))
+                        lifted[i, e, 0] += l * flux[v]
+                        lifted[i, e, 1] += l * flux[v + 1]
+                j = np.uint32(j + 1)
+            t1, t2 = 1 if f < 2 else 0, 2 if f < 3 else 1
+            for e in range(inline):
+                g = np.uint32((first + mine + e) * words + 6 + 3 * f)
+                g11, g12, g22 = geometry[g], geometry[g + 1], geometry[g + 2]
+                for i in range(nodes):
+                    A, B = lifted[i, e, 0], lifted[i, e, 1]
+                    E1, E2 = (B, -A) if f % 2 else (-B, A)
+                    H1, H2 = g22 * A - g12 * B, g11 * B - g12 * A
+                    c[i, e, t1] += E1
+                    c[i, e, t2] += E2
+                    c[i, e, 3 + t1] += H1
+                    c[i, e, 3 + t2] += H2
+                    if f == 0:
+                        c[i, e, 0] -= E1 + E2
+                        c[i, e, 3] -= H1 + H2
+        cuda.syncthreads()
+
+        for e in range(inline):  # du/dt takes the place of the state
+            g = np.uint32((first + mine + e) * words)
+            g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
+            g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
+            for i in range(nodes):
+                n = np.uint32(lane + i * lanes)
+                for h in range(0, 6, 3):
+                    v = np.uint32((mine + e) * size + 6 * n + h)
+                    x, y, z = c[i, e, h], c[i, e, h + 1], c[i, e, h + 2]
+                    if n < Np:
+                        state[v] = g11 * x + g12 * y + g13 * z
+                        state[v + 1] = g12 * x + g22 * y + g23 * z
+                        state[v + 2] = g13 * x + g23 * y + g33 * z
+        cuda.syncthreads()
+        p = thread
+        while p < state_words:
+            k = first * size + p
+            r = dt * state[p]
+            if a != zero:
+                r += a * res[k]
+            res[k] = r
+            if b != zero:
+                new[k] = u[k] + b * r
+            p = np.uint32(p + threads)
+
+    return fused

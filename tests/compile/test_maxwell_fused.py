@@ -1,0 +1,74 @@
+"""The fused Maxwell kernels as machine code: registers, spills, products, no stray fp64."""
+
+import re
+
+import numpy as np
+import pytest
+
+from dgbook.gpu.compile import compile
+from dgbook.maxwell.fused import default_plan, fused_shape, kernel, shared_bytes, threads
+
+CAPABILITIES = ((7, 5), (8, 0), (9, 0))
+INDICES = np.empty(1, np.uint32)
+
+# Bytes stored and loaded: where blocks as large as the register file are the fastest, tensor
+# kernels keep a few numbers in local memory that they need before and after the products.
+FEW = 128
+
+
+def report(order, dtype, cc, language, materials=False):
+    """The plan chosen for a device of that capability, its shape, and what the compiler says."""
+    shape = fused_shape(order, dtype, materials)
+    plan = default_plan(order, dtype, cc, language)
+    real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
+    i = INDICES
+    signature = (real, real, i, i, real, i, *(real,) * 6, s, s, s)
+    return plan, shape, compile(kernel(shape, plan), signature, cc)
+
+
+def sample():
+    """Capabilities in turn: all of them for all orders take minutes."""
+    cases = [(order, "float32", "cuda") for order in range(1, 10)]
+    cases += [(order, "float64", "cuda") for order in (1, 3, 5, 8)]
+    cases += [(2, "float32", "numba"), (6, "float64", "numba")]
+    return [(*case, CAPABILITIES[(i + i // 9) % 3]) for i, case in enumerate(cases)]
+
+
+@pytest.mark.parametrize(("order", "dtype", "language", "cc"), sample())
+def test_kernels_fit_the_machine(order, dtype, language, cc):
+    plan, shape, found = report(order, dtype, cc, language, materials=order % 2 == 0)
+    assert plan.tensor == (cc >= (8, 0) and language == "cuda" and (order, dtype) not in PLAIN)
+    assert found.spill_bytes <= (FEW if plan.tensor else 0), found
+    assert found.stack_bytes <= (FEW if plan.tensor else 0), found
+    if dtype == "float32":
+        assert found.fp64_instructions == 0, found
+    block = threads(plan, shape)
+    dynamic = shared_bytes(plan, shape) if language == "cuda" else 0
+    resident = found.blocks_per_multiprocessor(block, dynamic)
+    assert resident >= (plan.blocks if cc == (9, 0) else 1), found
+    if language == "numba":
+        assert found.shared_bytes == shared_bytes(plan, shape)
+
+
+PLAIN = {(1, "float32"), (2, "float32"), (3, "float32")}  # where tensor cores do not pay
+
+
+@pytest.mark.parametrize(("dtype", "instruction"), [("float32", "m16n8k8"), ("float64", "m8n8k4")])
+def test_products_are_those_of_the_algebra(dtype, instruction):
+    """12 products with an entry of D and 8 with an entry of LIFT; three for each of fp32."""
+    plan, _, found = report(4, dtype, (8, 0), "cuda")
+    each = 3 if dtype == "float32" else 1
+    count = len(re.findall(rf"mma\.sync\.\S*{instruction}", found.ptx))
+    inner = plan.nodes_inline * each
+    # Loops may be unrolled: whole multiples of 12 in the volume, of 2 for each of 4 faces.
+    assert count % inner == 0
+    assert count // inner >= 12 + 4 * 2
+
+
+def test_the_plain_kernel_multiplies_no_more_than_the_algebra():
+    """12 fused multiply-adds a node, element and column, not 18."""
+    plan, _, found = report(7, "float32", (7, 5), "cuda")
+    assert not plan.tensor
+    pairs = plan.nodes_inline * plan.elements_inline
+    volume = 2 * plan.unroll * 12 * pairs
+    assert volume <= found.ptx.count("fma.rn.f32") < 18 * 2 * plan.unroll * pairs

@@ -1,0 +1,168 @@
+"""The fused Maxwell kernels on a real device: all orders, both precisions, both languages."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dgbook.element import NodalElement
+from dgbook.gpu import device
+from dgbook.maxwell import Scatterer, reference
+from dgbook.maxwell.fused import FusedLauncher, FusedPlan, default_plan, illegal, plans
+from dgbook.mesh import box, build, face_vertices
+from dgbook.time import lsrk45
+
+GPU = device()
+pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
+
+SEED = np.random.SeedSequence().entropy  # fresh inputs in every run
+RANDOM = np.random.default_rng(SEED)
+CELLS = (3, 3, 2)  # 108 elements: no multiple of what a block holds
+KINDS = {"here": (None, "cuda"), "any device": ((7, 5), "cuda"), "numba": (None, "numba")}
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    """Shown with a test that fails."""
+    print(f"seed {SEED}")
+
+
+@pytest.fixture(params=["float32", "float64"])
+def dtype(request):
+    return request.param
+
+
+def incoming(x, y, z, t):
+    return [x + t, y * z, z - x, x * y, y, 1 + t * z]
+
+
+BOUNDARY = {
+    "x-": "pec",
+    "x+": "absorbing",
+    "y-": incoming,
+    "y+": Scatterer(incoming),
+    "z-": "pec",
+    "z+": "absorbing",
+}
+
+
+def scrambled(mesh):
+    """Volumes and faces' areas differ, and faces meet in all ways."""
+    faces = {
+        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
+        for name, f in mesh.boundary.items()
+    }
+    elements = RANDOM.permuted(mesh.elements, axis=1)
+    vertices = mesh.vertices + RANDOM.uniform(-0.04, 0.04, mesh.vertices.shape)
+    return build(vertices, elements, faces, reorient=True)
+
+
+def plan_of(kind, order, dtype):
+    """The default plan of this device, of one without tensor cores, or of Numba."""
+    capability, language = KINDS[kind]
+    return default_plan(order, dtype, capability or GPU.compute_capability, language)
+
+
+def make(order, dtype, plan, periodic=False, materials=True):
+    """A launcher, what a stage should give, random states and boundary data."""
+    mesh = box(CELLS, periodic=True) if periodic else scrambled(box(CELLS))
+    epsilon, mu = RANDOM.uniform(0.5, 2, (2, mesh.K)) if materials else (2.0, 3.0)
+    element = NodalElement(3, order)
+    operator, double = (
+        reference.assemble(
+            mesh, element, "upwind", epsilon, mu, "pec" if periodic else BOUNDARY, precision
+        )
+        for precision in (dtype, "float64")
+    )
+    u, res = RANDOM.standard_normal((2, 6, mesh.K, element.Np)).astype(dtype)
+    data = reference.boundary_data(double, 0.3)
+    return SimpleNamespace(
+        launcher=FusedLauncher(operator, GPU, plan),
+        u=u,
+        res=res,
+        data=GPU.array((data.ravel() if data.size else np.zeros(1)).astype(dtype)),
+        rhs=reference.rhs(double, u.astype(np.float64), 0.3),
+    )
+
+
+def assert_close(case, state, expected):
+    """Rounding of some hundred sums; tensor cores in fp32 lose two bits of each product."""
+    found = case.launcher.download(state)
+    assert found.dtype == case.u.dtype
+    tolerance = 100 * np.finfo(found.dtype).eps * np.abs(expected).max()
+    assert np.abs(found - expected).max() < tolerance
+
+
+def poisoned(case):
+    return GPU.empty(case.launcher.size, case.u.dtype)
+
+
+def check(case, number=3, dt=0.01):
+    """A stage and du/dt, from poisoned outputs."""
+    a, b = lsrk45.A[number], lsrk45.B[number]
+    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
+    before = u.copy()
+    case.launcher.stage(u, res, new, case.data, a, b, dt)
+    expected = a * case.res.astype(np.float64) + dt * case.rhs
+    assert_close(case, res, expected)
+    assert_close(case, new, case.u + b * expected)
+    out = poisoned(case)
+    case.launcher.rhs(u, case.data, out)
+    assert_close(case, out, case.rhs)
+    assert (u == before).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", range(1, 10))
+def test_a_stage_with_all_boundaries(order, kind, dtype):
+    """Materials in the even orders, so that both kinds of kernel are seen."""
+    check(make(order, dtype, plan_of(kind, order, dtype), materials=order % 2 == 0))
+
+
+@pytest.mark.parametrize("order", [2, 5, 8])
+def test_a_periodic_box(order, dtype):
+    check(make(order, dtype, plan_of("here", order, dtype), periodic=True))
+
+
+@pytest.mark.parametrize("order", [10])
+def test_an_order_above_those_measured(order, dtype):
+    check(make(order, dtype, plan_of("here", order, dtype)))
+
+
+@pytest.mark.parametrize("language", ["cuda", "numba"])
+def test_plans_for_the_tuner(language, dtype):
+    """Every fifth of them."""
+    case = make(3, dtype, plan_of("here", 3, dtype))
+    for plan in plans(3, dtype, GPU, language)[1::5]:
+        case.launcher = case.launcher.planned(plan)
+        check(case)
+
+
+def test_states_survive_the_way_to_the_device(dtype):
+    case = make(4, dtype, None)
+    found = case.launcher.download(case.launcher.upload(case.u))
+    assert np.abs(found - case.u).max() < 10 * np.finfo(dtype).eps * np.abs(case.u).max()
+
+
+def test_a_recorded_stage_does_the_same(dtype):
+    case = make(3, dtype, None)
+    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
+    GPU.capture(lambda: case.launcher.stage(u, res, new, case.data, -0.7, 0.3, 0.01))()
+    expected = -0.7 * case.res.astype(np.float64) + 0.01 * case.rhs
+    assert_close(case, res, expected)
+    assert_close(case, new, case.u + 0.3 * expected)
+
+
+def test_tensor_cores_in_fp32_are_as_exact_as_fp32():
+    """Split in two, they lose hardly more than plain multiply-adds; unsplit it would be 1000x."""
+    order = 6
+    exact = plan_of("any device", order, "float32")
+    case = make(order, "float32", exact)
+    errors = {}
+    for kind, plan in (("plain", exact), ("tensor", FusedPlan("cuda", 1, 16, 2, tensor=True))):
+        if illegal(plan, case.launcher.shape, GPU.compute_capability):
+            pytest.skip("no tensor cores for fp32 here")
+        launcher, out = case.launcher.planned(plan), poisoned(case)
+        launcher.rhs(launcher.upload(case.u), case.data, out)
+        errors[kind] = np.sqrt(np.mean((launcher.download(out) - case.rhs) ** 2))
+    assert errors["tensor"] < 4 * errors["plain"]

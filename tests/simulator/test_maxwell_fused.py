@@ -1,0 +1,251 @@
+"""The fused Maxwell kernel, thread by thread, against the reference; wrong ones must fail."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from dgbook.element import NodalElement
+from dgbook.gpu import RaceError, device
+from dgbook.maxwell import Scatterer, reference
+from dgbook.maxwell.fused import (
+    SPARE,
+    FusedLauncher,
+    FusedPlan,
+    along_a_curve,
+    choose_plan,
+    default_plan,
+    fused_shape,
+    illegal,
+    plans,
+    tangents,
+)
+from dgbook.mesh import box, build, face_vertices
+from dgbook.time import lsrk45
+
+SIMULATOR = device("simulator")
+RANDOM = np.random.default_rng(5)
+PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}
+
+
+def incoming(x, y, z, t):
+    return [x + t, y * z, z - x, x * y, y, 1 + t * z]
+
+
+BOUNDARY = {
+    "x-": "pec",
+    "x+": "absorbing",
+    "y-": incoming,
+    "y+": Scatterer(incoming),
+    "z-": "pec",
+    "z+": "absorbing",
+}
+
+
+def scrambled(mesh):
+    """Volumes and faces' areas differ, and faces meet in all ways."""
+    faces = {
+        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
+        for name, f in mesh.boundary.items()
+    }
+    elements = RANDOM.permuted(mesh.elements, axis=1)
+    vertices = mesh.vertices + RANDOM.uniform(-0.15, 0.15, mesh.vertices.shape)
+    return build(vertices, elements, faces, reorient=True)
+
+
+def make(order, dtype, periodic=False, materials="vacuum", cells=(1, 1, 1), plan=None):
+    """A launcher, the same operator in float64, random states and boundary data at t = 0.3."""
+    mesh = box(cells, periodic=True) if periodic else scrambled(box(cells))
+    epsilon, mu = {
+        "vacuum": (1.0, 1.0),
+        "uniform": (2.0, 3.0),
+        "pieces": RANDOM.uniform(1, 3, (2, mesh.K)),
+    }[materials]
+    boundary = {} if periodic else BOUNDARY
+
+    def operator(precision):
+        element = NodalElement(3, order)
+        return reference.assemble(mesh, element, "upwind", epsilon, mu, boundary, precision)
+
+    double = operator("float64")
+    plan = plan or FusedPlan("numba", *PLANS[order])
+    u, res = RANDOM.standard_normal((2, 6, mesh.K, double.element.Np)).astype(dtype)
+    data = reference.boundary_data(double, 0.3)
+    return SimpleNamespace(
+        launcher=FusedLauncher(operator(dtype), SIMULATOR, plan),
+        u=u,
+        res=res,
+        data=(data if data.size else np.zeros(1)).astype(dtype).ravel(),
+        rhs=reference.rhs(double, u.astype(np.float64), 0.3),
+    )
+
+
+def assert_close(case, state, expected):
+    found = case.launcher.download(state)
+    assert found.dtype == case.u.dtype
+    tolerance = 40 * np.finfo(found.dtype).eps * np.abs(expected).max()
+    assert np.abs(found - expected).max() < tolerance
+
+
+def poisoned(case):
+    """An output that nobody has written: NaN wherever the kernel forgets to write."""
+    return SIMULATOR.empty(case.launcher.size, case.u.dtype)
+
+
+def stage(case, number, dt=0.01):
+    """res and new after a stage, with what they should be."""
+    a, b = lsrk45.A[number], lsrk45.B[number]
+    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
+    before = u.copy()
+    case.launcher.stage(u, res, new, case.data, a, b, dt)
+    assert np.array_equal(u, before)
+    expected = a * case.res.astype(np.float64) + dt * case.rhs
+    return (res, expected), (new, case.u + b * expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("materials", ["vacuum", "uniform", "pieces"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_a_stage_with_all_boundaries(order, materials, dtype):
+    """6 elements: the last block is not full, or the only one."""
+    case = make(order, dtype, materials=materials)
+    assert case.launcher.shape.materials == (materials == "pieces")
+    for state, expected in stage(case, 3):
+        assert_close(case, state, expected)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_stage_where_all_faces_are_inside(order):
+    case = make(order, "float64", periodic=True, cells=(2, 1, 1))
+    for state, expected in stage(case, 1):
+        assert_close(case, state, expected)
+
+
+def test_rhs_writes_only_du_dt_and_reads_nothing_of_it():
+    case = make(2, "float64", materials="pieces")
+    out = poisoned(case)
+    case.launcher.rhs(case.launcher.upload(case.u), case.data, out)
+    assert_close(case, out, case.rhs)
+
+
+def test_the_first_stage_does_not_read_the_residual():
+    case = make(1, "float64")
+    res, new = poisoned(case), poisoned(case)
+    case.launcher.stage(case.launcher.upload(case.u), res, new, case.data, 0.0, 0.5, 0.1)
+    assert_close(case, res, 0.1 * case.rhs)
+    assert_close(case, new, case.u + 0.05 * case.rhs)
+
+
+@pytest.mark.parametrize("plan", [(1, 1, 1), (7, 1, 3), (3, 2, 2, 2), (1, 4, 1, 2), (2, 1, 4)])
+def test_every_plan_computes_the_same(plan):
+    case = make(2, "float64", plan=FusedPlan("numba", 1, 1, 1))
+    case.launcher = case.launcher.planned(FusedPlan("numba", *plan))
+    for state, expected in stage(case, 2):
+        assert_close(case, state, expected)
+
+
+def test_the_default_plan():
+    case = make(2, "float32", plan=choose_plan(2, "float32", SIMULATOR))
+    for state, expected in stage(case, 4):
+        assert_close(case, state, expected)
+
+
+def test_states_survive_the_way_to_the_device():
+    case = make(3, "float64", materials="pieces", cells=(2, 1, 1))
+    found = case.launcher.download(case.launcher.upload(case.u))
+    assert np.abs(found - case.u).max() < 1e-14 * np.abs(case.u).max()
+    assert case.launcher.zeros().shape == case.launcher.upload(case.u).shape
+
+
+def test_a_stage_in_place_is_refused():
+    """A neighbor would find the new state: the simulator sees the race between blocks."""
+    case = make(1, "float64", periodic=True, cells=(2, 1, 1), plan=FusedPlan("numba", 2, 1, 1))
+    u = case.launcher.upload(case.u)
+    with pytest.raises(RaceError):
+        case.launcher.stage(u, case.launcher.zeros(), u, case.data, 0.5, 0.5, 0.1)
+
+
+@pytest.mark.parametrize("name", ["geometry", "tangents", "boundary", "opposite"])
+def test_wrong_arrays_are_noticed(name):
+    """The comparison sees a fault in any of the tables."""
+    case = make(2, "float64", materials="pieces", cells=(2, 1, 1))
+    array = case.launcher.arrays[name]
+    case.launcher.arrays[name] = np.roll(array, 1)
+    (_, _), (new, expected) = stage(case, 3)
+    error = np.abs(case.launcher.download(new) - expected).max()
+    assert not error < 1e-4 * np.abs(expected).max()
+
+
+def test_tangents_are_signs_and_sums():
+    ways = tangents()
+    assert ways.shape == (24, 2, 4)
+    assert set(ways.ravel()) == {-1.0, 0.0, 1.0}
+    assert not ways[..., 3].any()
+    assert (np.abs(ways).sum(axis=2) <= 2).all()
+
+
+def test_the_curve_keeps_neighbors_close():
+    """Half of a shuffled cube's neighbors are a third of all elements apart, then a twentieth."""
+    mesh = box((6, 6, 6))
+    order = along_a_curve(mesh)
+    assert np.array_equal(np.sort(order), np.arange(mesh.K))
+    place = np.argsort(order)
+    k, f = np.nonzero(mesh.neighbors >= 0)
+    assert np.median(np.abs(place[k] - place[mesh.neighbors[k, f]])) < mesh.K / 20
+
+
+def test_only_the_upwind_flux():
+    operator = reference.assemble(box((1, 1, 1)), NodalElement(3, 1), "central")
+    with pytest.raises(ValueError, match="central"):
+        FusedLauncher(operator, SIMULATOR)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        (("fortran", 1, 1, 1), ValueError),
+        (("numba", 0, 1, 1), ValueError),
+        (("numba", 1, 1.5, 1), TypeError),
+        (("numba", 1, 1, 1, -1), ValueError),
+    ],
+)
+def test_wrong_plans_are_refused(fields, error):
+    with pytest.raises(error, match="allowed"):
+        FusedPlan(*fields)
+
+
+def test_illegal_plans_are_refused():
+    shape = fused_shape(3, "float32")
+    tensor = FusedPlan("cuda", 1, 16, 1, tensor=True)
+    assert not illegal(tensor, shape, (8, 0))
+    assert "8.0" in illegal(tensor, shape, (7, 5))
+    assert "16" in illegal(replace(tensor, elements_inline=8), shape, (9, 0))
+    assert "threads" in illegal(FusedPlan("numba", 100, 1, 1), shape)
+    assert "elements" in illegal(FusedPlan("numba", SPARE, 2, 20), shape)
+    assert "shared" in illegal(FusedPlan("numba", 50, 2, 1), shape)
+    assert "accumulators" in illegal(FusedPlan("numba", 2, 3, 2), shape)
+    assert "columns" in illegal(FusedPlan("numba", 2, 1, 1, 4), fused_shape(2, "float32"))
+    case = make(1, "float64")
+    with pytest.raises(ValueError, match="tensor"):
+        case.launcher.planned(FusedPlan("cuda", 1, 8, 1, tensor=True))
+
+
+@pytest.mark.parametrize("capability", [None, (7, 5), (8, 0), (9, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_default_plans_are_legal(dtype, capability):
+    """Also above the orders measured, and on devices without tensor cores."""
+    for order in range(1, 11):
+        for language in ("cuda", "numba"):
+            for materials in (False, True):
+                plan = default_plan(order, dtype, capability, language)
+                assert plan.language == language
+                assert not illegal(plan, fused_shape(order, dtype, materials), capability)
+
+
+def test_the_tuner_gets_the_default_and_others():
+    gpu = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
+    for language in ("cuda", "numba"):
+        found = plans(4, "float32", gpu, language)
+        assert found[0] == default_plan(4, "float32", (9, 0), language)
+        assert len(found) == len(set(found)) > 10

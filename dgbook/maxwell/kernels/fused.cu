@@ -80,10 +80,11 @@ __device__ void lower(REAL* to, const REAL (&c)[6], const REAL* m)
 }
 
 #if TENSOR
-// What a lane gives to a product of 8 HALVES x STEP by STEP x 8 numbers. Tensor
-// cores take 11 bits of an fp32 number: it is split in two, and of the four
-// products three are added; what is lost is 2^-22 of the largest. Of fp64 they
-// take all.
+// What a lane gives to a product of 16 x STEP by STEP x 8 numbers. The 16 rows
+// are a field of elements g and g + 8 or, in fp64, two fields of element g.
+// Tensor cores take 11 bits of an fp32 number: it is split in two, and of the
+// four products three are added; what is lost is 2^-22 of the largest. Of fp64
+// they take all.
 template <int N> struct Operand {
     REAL high[N][PAIR], low[N][PAIR];
     __device__ Operand(const REAL* from, int stride = 1, int sign = 1)
@@ -101,11 +102,23 @@ template <int N> struct Operand {
     }
 };
 
+// In fp64 the second field counts for component f + N / 2, modulo N. Hopper's
+// tensor cores reach their rate with 16 rows only; earlier ones know 8.
 template <int N>
-__device__ void mma(double (&c)[1][2][N], int f, const double (&a)[1][1], const double (&b)[1])
+__device__ void mma(double (&c)[1][2][N], int f, const double (&a)[2][1], const double (&b)[1])
 {
+    const int g = (f + N / 2) % N;
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
+        "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+d"(c[0][0][f]), "+d"(c[0][1][f]), "+d"(c[0][0][g]), "+d"(c[0][1][g])
+        : "d"(a[0][0]), "d"(a[1][0]), "d"(b[0]));
+#else
     asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(c[0][0][f]), "+d"(c[0][1][f]) : "d"(a[0][0]), "d"(b[0]));
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(c[0][0][g]), "+d"(c[0][1][g]) : "d"(a[1][0]), "d"(b[0]));
+#endif
 }
 
 template <int N>
@@ -121,7 +134,7 @@ __device__ void mma(float (&c)[2][2][N], int f, const float (&a)[2][2], const fl
 
 // Component f of c += field times matrix, for NODES tiles of nodes.
 template <int N>
-__device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f, const Operand<HALVES>& field,
+__device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f, const Operand<2>& field,
                          const Operand<NODES>& matrix)
 {
 #pragma unroll
@@ -252,8 +265,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
         const Operand<NODES> D1(D[0][0]), D2(D[1][0]), minus_D2(D[1][0], 1, -1),
             minus_D3(D[2][0], 1, -1);
 #pragma unroll
-        for (int f = 0; f < 6; f += 3) {
-            const Operand<HALVES> x(v[0] + f, 6), y(v[0] + f + 1, 6), z(v[0] + f + 2, 6);
+        for (int f = 0; f < 3 * HALVES; f += 3) {   // E and H, in fp64 together
+            constexpr int next = 3 * HALVES;
+            const Operand<2> x(v[0] + f, next), y(v[0] + f + 1, next), z(v[0] + f + 2, next);
             multiply(c, 3 - f, y, minus_D3), multiply(c, 3 - f, z, D2);
             multiply(c, 4 - f, x, minus_D3), multiply(c, 4 - f, z, D1);
             multiply(c, 5 - f, x, minus_D2), multiply(c, 5 - f, y, D1);
@@ -281,8 +295,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
             for (int h = 0; h < HALVES; ++h)
                 read(v[h], q + h * 8 * FLUX);
             const Operand<NODES> matrix(L[0]);
-            const Operand<HALVES> A(v[0], 2), B(v[0] + 1, 2);
-            multiply(lifted, 0, A, matrix), multiply(lifted, 1, B, matrix);
+#pragma unroll
+            for (int k = 0; k < HALVES; ++k)
+                multiply(lifted, k, Operand<2>(v[0] + k, HALVES), matrix);
         }
 #pragma unroll
         for (int i = 0; i < NODES * HALVES * 2; ++i) {

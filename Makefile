@@ -36,6 +36,10 @@ gpu: .venv/made
 	$(RUN) -m dgbook bench machine
 	$(RUN) -m dgbook bench linear
 	$(RUN) -m dgbook bench linear --every-plan --orders 3..4 --dtypes float32
+	$(RUN) -m dgbook tune maxwell --dtypes float32
+	$(RUN) -m dgbook bench maxwell stage variants table2 scattering
+	$(RUN) -m dgbook bench maxwell plans --orders 4 --dtypes float32 --dofs 8000000
+	$(RUN) -m dgbook bench maxwell sizes --orders 2..7 --dtypes float32
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
 
 assignments: .venv/made

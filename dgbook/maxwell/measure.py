@@ -35,6 +35,7 @@ from dgbook.time import lsrk45
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
 CORE_DOFS = 2**19
 MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
+TILES = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2), (2, 4))  # elements, nodes of a thread
 TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
 TABLE_2_MODE = (1, 2, 2)
 TABLE_2_END = 1.0
@@ -355,7 +356,10 @@ def table2_rows(
 def stage_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals."""
+    """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals.
+
+    The processor's cores are measured in single precision, as in klockner2009's Figure 8(a).
+    """
     for order in orders:
         mesh = cube(cells_for(dofs, order))
         for dtype in dtypes:
@@ -364,7 +368,7 @@ def stage_record(
             yield from paper_rows(operator, device, ceiling)
             smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
             yield rival_row(smaller, device, ceiling)
-            yield from core_rows(order, dtype, ceiling)
+        yield from core_rows(order, "float32", ceiling)
 
 
 def plans_record(
@@ -381,6 +385,28 @@ def plans_record(
             for part, plans in searched(order, dtype).items():
                 result = tune_part(part, operator, device, plans)
                 yield from plan_rows(part, result, operator, ceiling, device)
+
+
+def tiles_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/tiles: the fused stage in CUDA C++, a tile a thread of each size.
+
+    About 128 threads a block and no tensor cores; as many registers as the compiler likes.
+    """
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operator = operator_on(mesh, order, dtype)
+            shape = fused.fused_shape(order, dtype)
+            cost = costs(order, mesh.K, dtype)["fused"]
+            for inline, nodes in TILES:
+                rows = max(1, 128 // -(-shape.Np // nodes))
+                plan = fused.FusedPlan("cuda", rows, inline, nodes, 2)
+                if not fused.illegal(plan, shape, device.compute_capability):
+                    launcher = FusedLauncher(operator, device, plan)
+                    timing = measure(stage_of(launcher, device), device)
+                    yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
 
 
 def variants_record(
@@ -452,6 +478,7 @@ def scattering_record(
 RECORDS = {
     "stage": stage_record,
     "plans": plans_record,
+    "tiles": tiles_record,
     "variants": variants_record,
     "sizes": sizes_record,
     "table2": table2_record,

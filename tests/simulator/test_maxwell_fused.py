@@ -1,13 +1,15 @@
 """The fused Maxwell kernel, thread by thread, against the reference; wrong ones must fail."""
 
+import importlib.util
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dgbook.element import NodalElement
-from dgbook.gpu import RaceError, device
+from dgbook.gpu import RaceError, SimulatorError, device
 from dgbook.maxwell import Scatterer, reference
 from dgbook.maxwell.fused import (
     SPARE,
@@ -27,6 +29,17 @@ from dgbook.time import lsrk45
 SIMULATOR = device("simulator")
 RANDOM = np.random.default_rng(5)
 PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}
+
+
+def load_broken():
+    path = Path(__file__).parents[1] / "broken" / "maxwell_fused.py"
+    specification = importlib.util.spec_from_file_location("broken_maxwell_fused", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+broken = load_broken()
 
 
 def incoming(x, y, z, t):
@@ -249,3 +262,17 @@ def test_the_tuner_gets_the_default_and_others():
         found = plans(4, "float32", gpu, language)
         assert found[0] == default_plan(4, "float32", (9, 0), language)
         assert len(found) == len(set(found)) > 10
+
+
+@pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
+def test_wrong_kernels_are_rejected(mistake):
+    case = make(2, "float64", materials="pieces")
+    launcher = case.launcher
+    launcher.kernel = mistake.make(launcher.shape, launcher.plan)
+    try:
+        (found, expected), _ = stage(case, number=2)
+    except SimulatorError:
+        return
+    assert "barrier" not in mistake.name, "races are refused, whatever they compute"
+    difference = np.abs(launcher.download(found) - expected).max()
+    assert not difference < 1e-3 * np.abs(expected).max()

@@ -258,6 +258,8 @@ def test_local_kernels_of_several_orders(order, strategy, K_M):
     ],
 )
 def test_every_gather_plan(K_M, gather, dtype):
+    if gather.partition == "metis":
+        pytest.importorskip("pymetis")
     plan = plan_of(1, dtype, K_M=K_M, gather=gather)
     case = make_case(1, dtype, plan, (2, 1, 1), BOUNDARY)
     case.poison()

@@ -165,6 +165,15 @@ def test_a_sentence_stands_before_every_cell(path: Path) -> None:
 
 
 @chapters
+def test_numbered_equations_have_no_line_breaks(path: Path) -> None:
+    r"""Sphinx wraps a formula with a double backslash so that \tag fails; \cr is left alone."""
+    for cell in read(path).cells:
+        if cell.cell_type == "markdown":
+            for equation in re.findall(r"\$\$.*?\$\$", cell.source, flags=re.DOTALL):
+                assert r"\tag" not in equation or r"\\" not in equation, equation
+
+
+@chapters
 def test_figures_say_what_they_show(path: Path) -> None:
     """Figures are shown through `dgbook.plot.show` or `dgbook.player`, which ask for alt text."""
     figures = 0

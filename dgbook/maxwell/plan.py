@@ -294,9 +294,9 @@ def default_plan(order: int, dtype: str) -> PaperPlan:
     """A good plan where nothing has been measured.
 
     About 128 threads gather for 16 elements, or for as many as leave room for two blocks in 48 KiB
-    of shared memory. About 256 threads lift and differentiate 4 microblocks inline, with the fields
-    in shared memory; fewer where it does not suffice. They stand in the plain order, which has no
-    bank conflicts on today's devices: see ``dgbook.maxwell.banks``.
+    of shared memory. About 256 threads lift and differentiate 8 microblocks inline, 4 in fp64, with
+    the fields in shared memory; fewer where it does not suffice. They stand in the plain order,
+    which has no bank conflicts on today's devices: see ``dgbook.maxwell.banks``.
     """
     shape = shape_of(order, dtype)
     w_p = max(1, 128 // shape.Nfp)
@@ -306,7 +306,8 @@ def default_plan(order: int, dtype: str) -> PaperPlan:
 
     def local(kind: type[LocalPlan]) -> LocalPlan:
         w_p = max(1, 256 // shape.N_pM)
-        return _legal((kind("field", w_p, w_i, order="plain") for w_i in (4, 2, 1)), shape)[0]
+        inline = (8, 4, 2, 1)[shape.itemsize == 8 :]
+        return _legal((kind("field", w_p, w_i, order="plain") for w_i in inline), shape)[0]
 
     return PaperPlan(shape.K_M, gather, local(LiftPlan), local(DifferentiatePlan))
 

@@ -10,6 +10,7 @@ from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.roofline import ceilings
 from dgbook.maxwell import measure
+from dgbook.maxwell.fused import LANGUAGES
 from dgbook.maxwell.plan import STRATEGIES
 from dgbook.records import live
 
@@ -64,6 +65,9 @@ def tune(arguments: argparse.Namespace) -> None:
             operator = measure.operator_on(mesh, order, dtype)
             best = measure.best_plan(operator, device, STRATEGIES)
             print(f"N={order} {dtype}: {best}", flush=True)
+            for language in LANGUAGES:
+                found = measure.tune_fused(operator, device, language).plan
+                print(f"N={order} {dtype}: {found}", flush=True)
 
 
 def line(row: dict[str, Any], device: Device) -> str:

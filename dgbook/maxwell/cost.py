@@ -57,7 +57,7 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     differentiate  36 Np^2 + 90 Np                  6 Np + 18 Np + 9 geometry
     assemble       18 Np                            12 Np + 6 Np + 6 Np
     update         24 Np                            5 x 6 Np
-    fused          24 Np^2 + 4 Nf Np + 138 Np       4 x 6 Np + 9 geometry, links
+    fused          24 Np^2 + 4 Nf Np + 108 Np       4 x 6 Np + 6 geometry, links
                    + 40 Nf
     =============  ===============================  ===========================================
 
@@ -66,8 +66,8 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     products, and the curls need 12 of the 18. D and LIFT are read once for all elements.
 
     In the fused stage 12 products with an entry of D make both curls, and the flux has two
-    components a face to lift; at a node 60 flops change the components there and back, 6 make the
-    curls, 48 spread the lifted fluxes and 24 advance in time.
+    components a face to lift; at a node 30 flops apply the element's metric, 6 make the curls, 48
+    spread the lifted fluxes and 24 advance in time. The metric's six numbers are all the geometry.
 
     Raises
     ------
@@ -94,7 +94,7 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
         "update": Cost(K * 4 * FIELDS * Np, K * 5 * FIELDS * Np * word),
     }
     fused = Cost(
-        K * (24 * Np * Np + 4 * Nf * Np + 138 * Np + 40 * Nf),
-        K * ((4 * FIELDS * Np + 9) * word + links) + D + L,
+        K * (24 * Np * Np + 4 * Nf * Np + 108 * Np + 40 * Nf),
+        K * ((4 * FIELDS * Np + 6) * word + links) + D + L,
     )
     return parts | {"paper": sum((parts[p] for p in PAPER), Cost(0, 0)), "fused": fused}

@@ -26,6 +26,7 @@ from dgbook.trace import WAYS
 SOURCE = Path(__file__).with_name("kernels") / "fused.cu"
 LANGUAGES = ("cuda", "numba")
 TENSOR_CAPABILITY = (8, 0)  # the first whose tensor cores take fp64 and 11 bits of fp32
+TENSOR_PAYS = ((8, 0), (9, 0), (10, 0))  # A100, H100, B200 and their like
 TILE = 8  # nodes, and elements or half of them, in a product on tensor cores
 VECTOR_BYTES = 16  # what a thread loads at once
 SPARE = 128  # elements by which states are longer, so that the last block needs no bounds
@@ -176,8 +177,11 @@ def shared_bytes(plan: FusedPlan, shape: FusedShape) -> int:
 
 
 def keeps_state(shape: FusedShape) -> bool:
-    """Whether du/dt gets a place of its own, so that u stays in shared memory for the update."""
-    return shape.Np <= 20
+    """Whether du/dt gets a place of its own, so that u stays in shared memory for the update.
+
+    Where elements are small. And only for even Np: nobody writes du/dt of a padding node.
+    """
+    return shape.Np <= 20 and shape.Np == shape.even_Np
 
 
 def _skewed(vectors: int) -> int:
@@ -225,8 +229,7 @@ def _tensor(rows: int, inline: int, nodes: int, unroll: int, blocks: int) -> Fus
 
 
 # The fastest plans found on an H200, by order: on tensor cores where they win, without them, and
-# in Numba. Order 3 in fp32 and below are limited by memory and by the gather: tensor cores do not
-# pay there, their tiles of 8 nodes being half empty.
+# in Numba. In fp32 up to order 3 memory and the gather are the limit, and tensor cores do not pay.
 TENSOR = {
     "float32": {
         4: _tensor(1, 16, 1, 2, 4),
@@ -327,10 +330,13 @@ def default_plan(
 ) -> FusedPlan:
     """The fastest plan found on an H200 that is legal on a device of that compute capability.
 
-    For orders above 9 blocks of about 128 threads, with two nodes each.
+    Tensor cores are for devices on which they multiply much faster than other units, which those of
+    consumer cards do not in these precisions. For orders above 9 blocks of about 128 threads, with
+    two nodes each.
     """
     shape = fused_shape(order, dtype, materials=True)
-    tables = (TENSOR, PLAIN) if language == "cuda" else (NUMBA,)
+    plain = (PLAIN if language == "cuda" else NUMBA,)
+    tables = (TENSOR, *plain) if language == "cuda" and capability in TENSOR_PAYS else plain
     for table in tables:
         plan = table[shape.dtype].get(order)
         if plan and not illegal(plan, shape, capability):

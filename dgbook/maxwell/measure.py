@@ -119,7 +119,10 @@ def fused_rows(
     best = fused.choose_plan(order, dtype, device)
     plans = [best]
     if every:
-        plans += [fused.PLAIN[dtype][order], fused.choose_plan(order, dtype, device, "numba")]
+        plans += [
+            fused.default_plan(order, dtype, (7, 5)),
+            fused.choose_plan(order, dtype, device, "numba"),
+        ]
     launcher = FusedLauncher(operator, device, best)
     for plan in dict.fromkeys(plans):
         timing = measure(stage_of(launcher.planned(plan), device), device)
@@ -263,6 +266,24 @@ def best_plan(operator: reference.Operator, device: Device, strategies: Iterable
     return PaperPlan(paper_plan.shape_of(order, dtype).K_M, **parts)
 
 
+def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
+    """Time plans of the fused kernel and remember the timings.
+
+    Parameters
+    ----------
+    operator, device
+    language : {"cuda", "numba"}
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    plans = fused.plans(order, dtype, device, language)
+    launcher = FusedLauncher(operator, device, plans[0])
+
+    def run(plan: Any) -> Callable[[], None]:
+        return stage_of(launcher.planned(plan), device)
+
+    return tune(fused.subject(language), plans, run, device, order, dtype, progress=False)
+
+
 def plan_rows(
     part: str,
     result: Result,
@@ -329,8 +350,8 @@ def table2_rows(
 ) -> Iterator[dict[str, Any]]:
     """klockner2009, Table 2: errors of a cavity mode on four unstructured meshes.
 
-    Rows hold "error", the L2 norm over all six fields at `TABLE_2_END`, and the seconds of a whole
-    time step.
+    Rows hold "error", the L2 norm over all six fields at `TABLE_2_END`, and the seconds of a
+    stage.
     """
     mode = BoxMode(*TABLE_2_MODE)
     for order in orders:
@@ -400,12 +421,12 @@ def tiles_record(
             operator = operator_on(mesh, order, dtype)
             shape = fused.fused_shape(order, dtype)
             cost = costs(order, mesh.K, dtype)["fused"]
+            launcher = FusedLauncher(operator, device)
             for inline, nodes in TILES:
                 rows = max(1, 128 // -(-shape.Np // nodes))
                 plan = fused.FusedPlan("cuda", rows, inline, nodes, 2)
                 if not fused.illegal(plan, shape, device.compute_capability):
-                    launcher = FusedLauncher(operator, device, plan)
-                    timing = measure(stage_of(launcher, device), device)
+                    timing = measure(stage_of(launcher.planned(plan), device), device)
                     yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
 
 

@@ -29,6 +29,7 @@ from dgbook.maxwell.reference import Operator
 from dgbook.time import lsrk45
 
 UPDATE_THREADS = 256
+MAX_GRID_Y = 65_535  # blocks in a grid's second dimension
 
 
 @lru_cache(maxsize=256)
@@ -160,6 +161,9 @@ class PaperLauncher:
 
     def _load(self) -> None:
         plan, shape = self.plan, self.shape
+        for name in ("lift", "differentiate"):
+            if trouble := self._beyond_grid(getattr(plan, name)):
+                raise ValueError(f"plan.{name} = {getattr(plan, name)}: {trouble}")
         self.kernels = {
             "gather": kernel("gather", shape, self.places, plan.gather),
             "lift": kernel("lift", shape, plan.lift),
@@ -234,6 +238,13 @@ class PaperLauncher:
         """res = a res + dt du/dt, new = u + b res; `new` is u."""
         self.rhs(u, data, self.work["du"])
         self.update(u, res, a, b, dt)
+
+    def _beyond_grid(self, plan: LocalPlan) -> str:
+        """Why a grid would be too large, or an empty string."""
+        groups = -(-self.layout.n_M // (plan.w_p * plan.w_i * plan.w_s))
+        if plan.strategy == "matrix" and groups > MAX_GRID_Y:
+            return f"{groups} groups of microblocks; allowed: {MAX_GRID_Y}, with more w_i or w_s"
+        return ""
 
     def _launch(self, plan: LocalPlan) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Grid and block of an element-local kernel."""

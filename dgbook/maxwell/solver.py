@@ -95,6 +95,13 @@ class Solver(NodalSolver):
         )
         self.jacobian = self.operator.jacobian
         self.path = path or ("fused" if flux == "upwind" else "paper")
+        kind = {"fused": FusedPlan, "paper": PaperPlan}[self.path]
+        if plan is not None and not isinstance(plan, kind):
+            raise TypeError(f"plan = {plan!r}; allowed with path {self.path!r}: a {kind.__name__}")
+        if self.path == "fused" and flux != "upwind":
+            raise ValueError(
+                f"flux = {flux!r} with path 'fused'; allowed: 'upwind', or path 'paper'"
+            )
         self._plan = plan
         self._launcher = None
 
@@ -167,7 +174,7 @@ class Stepper:
         self.launcher, self.inflow, self.dt = launcher, inflow, dt
         self.states = [launcher.upload(u)]
         if not launcher.in_place:
-            self.states.append(launcher.upload(u))
+            self.states.append(launcher.zeros())  # the first stage fills it
         self.res = launcher.zeros()
         self.current = 0  # which of the states is the newest
         self.replay = None

@@ -32,7 +32,7 @@ def test_costs_of_order_1_counted_by_hand():
     assert c["differentiate"].bytes == 10 * 4 * (24 + 72 + 9) + 4 * 48
     assert c["assemble"].bytes == 10 * 4 * 4 * 24
     assert c["update"].bytes == 10 * 4 * 5 * 24
-    assert c["fused"].bytes == 10 * (4 * (4 * 24 + 9) + 16) + 4 * 96
+    assert c["fused"].bytes == 10 * (4 * (4 * 24 + 6) + 16) + 4 * 96
     assert c["paper"].flops == sum(c[p].flops for p in PAPER)
     assert c["paper"].bytes == sum(c[p].bytes for p in PAPER)
 
@@ -40,7 +40,7 @@ def test_costs_of_order_1_counted_by_hand():
 def test_the_five_kernels_move_more_than_four_times_the_bytes():
     ratios = [costs(N, 10**6, "float32") for N in range(1, 10)]
     ratios = [c["paper"].bytes / c["fused"].bytes for c in ratios]
-    assert all(4 < r < 5 for r in ratios)
+    assert all(4 < r < 5.1 for r in ratios)
     assert ratios == sorted(ratios, reverse=True)
 
 

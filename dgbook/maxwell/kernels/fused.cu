@@ -5,7 +5,7 @@
 // The state holds, node by node, six covariant components: x_i . E and
 // x_i . (Z H), where x_1, x_2, x_3 are the columns of dx/dr. Then a curl takes
 // six products with an entry of D, not nine; the tangential fields of a
-// neighbour are mine up to signs and sums; and two numbers a face node are
+// neighbor are mine up to signs and sums; and two numbers a face node are
 // lifted, not six.
 //
 // Without TENSOR, a row of LANES threads works on INLINE elements and a thread
@@ -25,7 +25,7 @@ constexpr int GEOMETRY = MATERIALS ? 22 : 18;   // numbers an element
 constexpr int EVEN_NP = round_up(NP, 2);
 constexpr int SIZE = 6 * EVEN_NP;               // of the state of an element
 constexpr int ELEMENTS = ROWS * INLINE;
-constexpr int DEPTH = UNROLL;
+constexpr int DEPTH = UNROLL;                   // nvcc's pragma takes no macro
 #if TENSOR
 constexpr int HALVES = INLINE / 8;              // elements g and g + 8, or g
 constexpr int PAIR = WIDTH / 2;                 // columns of a matrix a lane
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
         *to = own[i];
 #endif
     }
-    for (unsigned i = thread * 8; i < ELEMENTS * SIZE / WIDTH; i += THREADS * 8)
+    for (unsigned i = thread * 8; a != 0 && i < ELEMENTS * SIZE / WIDTH; i += THREADS * 8)
         asm volatile("prefetch.global.L2 [%0];"
                      :: "l"((VECTOR*)res + (size_t)first * (SIZE / WIDTH) + i));
     constexpr unsigned REST = STATE > CHUNK ? STATE - CHUNK : 1;
@@ -261,7 +261,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 #pragma unroll
         for (int h = 0; h < HALVES; ++h)
             read(v[h], s + h * 8 * STATE);
-        // Products are only added: the sign of the second component is wrong.
+        // Products are only added: c[1], c[3], c[5] get the wrong sign, until below.
         const Operand<NODES> D1(D[0][0]), D2(D[1][0]), minus_D2(D[1][0], 1, -1),
             minus_D3(D[2][0], 1, -1);
 #pragma unroll

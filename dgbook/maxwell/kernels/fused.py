@@ -11,9 +11,9 @@ GHOST = 24  # the way to meet that means the boundary
 def make_flux(shape):
     """Device function for the two numbers of a face node that are lifted.
 
-    They are Z^+ [H] - n x [E] along the tangents t_1, t_2 of the face, times
-    Z^- / (Z^- + Z^+), for point i of face f of element k, whose own fields are
-    state[v], ..., state[v + 5].
+    They are Z^+ dH - n x dE, where d is exterior minus interior, along the
+    tangents t_1, t_2 of the face, times Z^- / (Z^- + Z^+), for point i of face
+    f of element k, whose own fields are state[v], ..., state[v + 5].
     """
     real = np.dtype(shape.dtype).type
     size, Nfp, words = 6 * shape.even_Np, shape.Nfp, shape.geometry
@@ -97,8 +97,9 @@ def make_curl(shape, plan):
 def make_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    It reads u and res once and writes new and res once: 4 words a degree of
-    freedom. Where a = 0 it does not read res, where b = 0 not write new. The
+    From memory it has to read u and res once and write new and res once, 4
+    words a degree of freedom; neighbors' nodes, and u for the update, are found
+    again in the caches. Where a = 0 it does not read res, where b = 0 not write new. The
     state holds, node by node, x_i . E and x_i . (Z H), where x_1, x_2, x_3 are
     the columns of dx/dr. A row of threads works on plan.elements_inline
     elements, a thread on plan.nodes_inline nodes of each.

@@ -1,0 +1,79 @@
+"""What Maxwell's solver refuses, its errors at many elements at once, and how plans are chosen."""
+
+import numpy as np
+import pytest
+
+from dgbook import solving
+from dgbook.element import NodalElement
+from dgbook.gpu import device
+from dgbook.maxwell import FusedPlan, Solver, exact, paper, reference
+from dgbook.maxwell.fused import PLAIN, TENSOR, default_plan
+from dgbook.maxwell.paper import PaperLauncher
+from dgbook.maxwell.plan import DifferentiatePlan, PaperPlan
+from dgbook.maxwell.plan import default_plan as default_paper_plan
+from dgbook.mesh import box
+
+MESH = box((1, 1, 1))
+FUSED = FusedPlan("numba", 1, 1, 1)
+PAPER = default_paper_plan(2, "float64")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"mesh": 3}, TypeError, "mesh = 3"),
+        ({"dtype": "float16"}, ValueError, "dtype = 'float16'"),
+        ({"path": "fast"}, ValueError, "path = 'fast'"),
+        ({"flux": "roe"}, ValueError, "flux = 'roe'"),
+        ({"path": "fused", "flux": "central"}, ValueError, "flux = 'central' with path 'fused'"),
+        ({"plan": PAPER}, TypeError, "allowed with path 'fused': a FusedPlan"),
+        ({"plan": FUSED, "path": "paper"}, TypeError, "allowed with path 'paper': a PaperPlan"),
+        ({"plan": FUSED, "flux": "central"}, TypeError, "a PaperPlan"),
+        ({"boundary": {"top": "pec"}}, ValueError, "no condition for"),
+        ({"boundary": "magnetic"}, ValueError, "'magnetic'"),
+        ({"epsilon": -1.0}, ValueError, "epsilon = -1.0"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_once(change, error, message):
+    arguments = {"mesh": MESH, "order": 2, "device": "cpu"} | change
+    with pytest.raises(error, match=message):
+        Solver(**arguments)
+
+
+def test_the_path_is_the_fused_one_unless_the_flux_is_central():
+    assert Solver(MESH, 1, device="cpu").path == "fused"
+    assert Solver(MESH, 1, device="cpu", flux="central").path == "paper"
+
+
+def test_errors_do_not_depend_on_how_many_elements_are_taken_at_a_time(monkeypatch):
+    mode = exact.BoxMode(1, 2, 2)
+    solver = Solver(box((2, 2, 3)), 2, device="cpu")
+    u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.1))
+    whole = solver.l2_error(u, mode, 0.3)
+    monkeypatch.setattr(solving, "ELEMENTS_AT_A_TIME", 7)
+    assert abs(solver.l2_error(u, mode, 0.3) - whole) < 1e-14
+    # Of the zero state it is the norm of the mode itself, for which E and H share the energy
+    # 1/2 int E^2 + H^2 = (1 + (p pi)^2 / g^2) / 16, g^2 = (m^2 + n^2) pi^2, at all times.
+    norm = np.sqrt((1 + 4 / 5) / 8)
+    assert abs(solver.l2_error(0 * u, mode, 0.3) - norm) < 2e-3
+
+
+def test_a_grid_that_no_device_has_is_refused(monkeypatch):
+    operator = reference.assemble(box((3, 3, 3)), NodalElement(3, 1))
+    matrix = DifferentiatePlan("matrix", 1, 1, 1)
+    plan = PaperPlan(PAPER.K_M, PAPER.gather, PAPER.lift, matrix)
+    PaperLauncher(operator, device("simulator"), plan)
+    monkeypatch.setattr(paper, "MAX_GRID_Y", 10)
+    with pytest.raises(
+        ValueError, match="groups of microblocks; allowed: 10, with more w_i or w_s"
+    ):
+        PaperLauncher(operator, device("simulator"), plan)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("capability", "table"),
+    [((7, 5), PLAIN), ((8, 0), TENSOR), ((8, 9), PLAIN), ((9, 0), TENSOR), ((12, 0), PLAIN)],
+)
+def test_tensor_cores_are_used_where_they_pay(capability, table, dtype):
+    assert default_plan(5, dtype, capability) == table[dtype][5]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -180,8 +181,7 @@ class Stepper:
         self.replay = None
         if not inflow.live:
             self.replay = [
-                launcher.device.capture(lambda start=start: self._stages(start))
-                for start in range(len(self.states))
+                launcher.device.capture(self._stages(start)) for start in range(len(self.states))
             ]
 
     def step(self, t: float) -> None:
@@ -189,7 +189,7 @@ class Stepper:
         if self.replay:
             self.replay[self.current]()
         else:
-            self._stages(self.current)
+            self._stages(self.current)()
         self.current = (self.current + len(lsrk45.A)) % len(self.states)
 
     @property
@@ -209,10 +209,26 @@ class Stepper:
         """Replace the newest state by what `raw` returned."""
         self.state[:] = self.launcher.device.array(raw)
 
-    def _stages(self, start: int) -> None:
-        for stage, (a, b, c) in enumerate(zip(lsrk45.A, lsrk45.B, lsrk45.C, strict=True)):
-            u = self.states[(start + stage) % len(self.states)]
-            new = self.states[(start + stage + 1) % len(self.states)]
-            self.inflow.evaluate(c * self.dt)
-            self.launcher.stage(u, self.res, new, self.inflow.data, a, b, self.dt)
-        self.inflow.tick()
+    def _stages(self, start: int) -> Callable[[], None]:
+        """What launches the stages of a step from that state; it holds the arrays, not this object.
+
+        A recording keeps it, and this object keeps the recording: in a circle they would hold the
+        device's memory until Python looks for circles.
+        """
+        return partial(_step, self.launcher, self.inflow, self.states, self.res, self.dt, start)
+
+
+def _step(
+    launcher: FusedLauncher | PaperLauncher,
+    inflow: Inflow,
+    states: list[Any],
+    res: Any,
+    dt: float,
+    start: int,
+) -> None:
+    """The five stages of a step from states[start]."""
+    for stage, (a, b, c) in enumerate(zip(lsrk45.A, lsrk45.B, lsrk45.C, strict=True)):
+        u, new = (states[(start + stage + i) % len(states)] for i in range(2))
+        inflow.evaluate(c * dt)
+        launcher.stage(u, res, new, inflow.data, a, b, dt)
+    inflow.tick()

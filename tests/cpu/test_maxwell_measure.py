@@ -1,0 +1,109 @@
+"""What is measured of Maxwell's operator makes valid records: with a clock that does not run."""
+
+import argparse
+
+import numpy as np
+import pytest
+
+from dgbook import records
+from dgbook.gpu import device
+from dgbook.gpu.roofline import Ceilings
+from dgbook.gpu.timing import Timing
+from dgbook.gpu.tune import Result, Trial
+from dgbook.maxwell import bench, fused, measure
+from dgbook.maxwell.fused import FusedPlan
+
+SIMULATOR = device("simulator")
+CEILING = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0, method="made up")
+
+
+@pytest.fixture(autouse=True)
+def stopped_clock(monkeypatch):
+    """Kernels run once, in the simulator, on next to no elements, and take a millisecond."""
+
+    def timed(function, *_):
+        function()
+        return Timing((1e-3,) * 20)
+
+    def tuned(name, plans, run, *_, **__):
+        plans = list(plans)
+        for plan in plans[:1]:
+            run(plan)()
+        trials = tuple(Trial(vars(plan), 1e-3 * (i + 1), 1e-5, 20) for i, plan in enumerate(plans))
+        return Result(plans[0], trials, len(plans))
+
+    monkeypatch.setattr(measure, "measure", timed)
+    monkeypatch.setattr(measure, "tune", tuned)
+    monkeypatch.setattr(fused, "default_plan", lambda *_: FusedPlan("numba", 2, 1, 1))
+    monkeypatch.setattr(measure, "CORE_DOFS", 100)
+    monkeypatch.setattr(records, "beyond_cache", lambda *_: True, raising=False)
+    monkeypatch.setattr("dgbook.gpu.timing.beyond_cache", lambda *_: True)
+
+
+def made(what, orders=(1,), dtypes=("float32",), dofs=144):
+    """The rows of a record, checked as they are when it is saved."""
+    rows = list(measure.RECORDS[what](orders, dtypes, dofs, SIMULATOR, CEILING))
+    content = {
+        "name": f"maxwell/{what}",
+        "gpu": "none",
+        "compute_capability": "9.0",
+        "driver": "0",
+        "cuda": "0",
+        "versions": {},
+        "commit": "0",
+        "date": "2026-11-21",
+        "ceilings": CEILING.as_dict(),
+        "rows": rows,
+    }
+    records.validate(content)
+    return rows
+
+
+def test_the_stage_by_all_paths():
+    rows = made("stage", dtypes=("float32", "float64"))
+    paths = [row["path"] for row in rows if row["dtype"] == "float32"]
+    parts = ["gather", "lift", "differentiate", "assemble", "update"]
+    assert paths == ["fused", *parts, "paper", "rival:cupy", "cores", "cores"]
+    assert not any(row["path"] == "cores" for row in rows if row["dtype"] == "float64")
+    assert {row["dofs"] for row in rows if row["path"] == "fused"} == {6 * 4 * 6}
+
+
+def test_plans_and_variants():
+    rows = made("plans")
+    assert {row["path"] for row in rows} == {"gather", "lift", "differentiate"}
+    assert len(rows) == sum(map(len, measure.searched(1, "float32").values()))
+    names = [row["variant"] for row in made("variants")]
+    assert names == ["full", "no matrix-in-shared", "no microblocks", "neither"]
+
+
+def test_sizes_grow():
+    rows = made("sizes", dofs=36 * 4 * 27)
+    assert [row["path"] for row in rows] == ["fused", "paper"]
+    assert rows[0]["size"]["K"] == 162
+
+
+def test_table_2_holds_errors(monkeypatch):
+    monkeypatch.setattr(measure, "TABLE_2_END", 0.0)
+    monkeypatch.setattr(measure, "TABLE_2", {475: 0.3})
+    (row,) = made("table2")
+    assert row["size"]["nominal_K"] == 475 and row["size"]["K"] == 477
+    # At t = 0 it is the error of interpolation: large at order 1, and not nothing.
+    assert 0.05 < row["error"] < 0.5
+
+
+def test_the_tuner_knows_both_languages(monkeypatch):
+    operator = measure.operator_on(measure.cube(1), 1, "float32")
+    monkeypatch.setattr(fused, "plans", lambda *_: [FusedPlan("numba", 1, 1, 1)])
+    assert measure.tune_fused(operator, SIMULATOR, "numba").plan.language == "numba"
+
+
+def test_an_unknown_record_is_refused():
+    with pytest.raises(ValueError, match="RECORD = 'speed'; allowed are stage"):
+        bench.bench(argparse.Namespace(what=["speed"]))
+
+
+def test_a_row_as_a_line():
+    (row,) = (r for r in made("stage") if r["path"] == "paper")
+    text = bench.line(row, SIMULATOR)
+    assert "N=1 float32 K=6" in text and "1000 us" in text and "LIVE" in text
+    assert np.isclose(row["efficiency"], row["floor_seconds"] / 1e-3)

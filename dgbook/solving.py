@@ -264,6 +264,63 @@ class March:
         return same
 
 
+class DeviceStepper(ABC):
+    """Time steps on a device, recorded once and replayed where no Python has to run between.
+
+    A kernel that reads neighbors and writes the new state in one pass writes it beside the old
+    one. A step has five stages, an odd number, so that steps then start from either array in turn:
+    two recordings.
+
+    Parameters
+    ----------
+    launcher : object with `device` and `download`
+    states : list of one or two arrays of the device
+        The first is where the run begins.
+    live : bool
+        Whether Python has to run in every stage: then nothing is recorded.
+    """
+
+    def __init__(self, launcher: Any, states: list[Any], live: bool) -> None:
+        self.launcher, self.states = launcher, states
+        self.current = 0  # which of the states is the newest
+        self.replay = None
+        if not live:
+            self.replay = [
+                launcher.device.capture(self._stages(start, 0.0)) for start in range(len(states))
+            ]
+
+    @abstractmethod
+    def _stages(self, start: int, t: float) -> Callable[[], None]:
+        """What launches the stages of a step from states[start] and time t.
+
+        A recording keeps it, and this object keeps the recording: it should hold arrays and not
+        this object, or both keep the device's memory until Python looks for circles.
+        """
+
+    def step(self, t: float) -> None:
+        """One step from time t, of which recordings know nothing."""
+        advance = self.replay[self.current] if self.replay else self._stages(self.current, t)
+        advance()
+        self.current = (self.current + len(lsrk45.A)) % len(self.states)
+
+    @property
+    def state(self) -> Any:
+        """The newest state, on the device."""
+        return self.states[self.current]
+
+    def download(self) -> np.ndarray:
+        """The newest state as a NumPy array."""
+        return self.launcher.download(self.state)
+
+    def raw(self) -> np.ndarray:
+        """The newest state in the launcher's layout."""
+        return self.launcher.device.to_numpy(self.state)
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the newest state by what `raw` returned."""
+        self.state[:] = self.launcher.device.array(raw)
+
+
 class _HostStepper:
     """Time steps by NumPy, with the solver's own right-hand side."""
 

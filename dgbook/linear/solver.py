@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from dgbook.linear.kernels import make_fused, make_surface, make_volume
 from dgbook.linear.plan import Plan, Shape, choose_plan, illegal
 from dgbook.linear.problem import System
 from dgbook.mesh import Mesh
-from dgbook.solving import NodalSolver
+from dgbook.solving import DeviceStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = ("fused", "split")
@@ -282,63 +282,30 @@ class Launcher:
         return self.real(lsrk45.A[stage]), self.real(lsrk45.B[stage]), self.real(dt)
 
 
-class Stepper:
-    """Time steps on a device, recorded once and replayed where no Python has to run between.
-
-    The fused kernel writes the new state beside the old one. A step has five stages, an odd number,
-    so that steps start from either array in turn: two recordings.
-    """
+class Stepper(DeviceStepper):
+    """Time steps by the "fused" or the "split" path."""
 
     def __init__(self, launcher: Launcher, u: np.ndarray, dt: float, path: str) -> None:
-        self.launcher, self.dt, self.path = launcher, dt, path
-        self.states = [launcher.upload(u)]
         self.res = launcher.zeros()
-        if path == "fused":
-            self.states.append(launcher.upload(u))
+        self.rhs = launcher.zeros() if path == "split" else None
+        self.dt = dt
+        states = [launcher.upload(u) for _ in range(2 if path == "fused" else 1)]
+        super().__init__(launcher, states, live=bool(launcher.operator.sources))
+
+    def _stages(self, start: int, t: float) -> Callable[[], None]:
+        return partial(_step, self.launcher, self.states, self.res, self.rhs, self.dt, start, t)
+
+
+def _step(
+    launcher: Launcher, states: list[Any], res: Any, rhs: Any, dt: float, start: int, t: float
+) -> None:
+    """The five stages of a step from states[start]; `rhs` is None on the fused path."""
+    for stage, c in enumerate(lsrk45.C):
+        u, new = (states[(start + stage + i) % len(states)] for i in range(2))
+        launcher.set_ghosts(u, t + c * dt)
+        if rhs is None:
+            launcher.fused(u, res, new, stage, dt)
         else:
-            self.rhs = launcher.zeros()
-        self.current = 0  # which of the states is the newest
-        self.live = bool(launcher.operator.sources)
-        if not self.live:
-            self.replay = [
-                launcher.device.capture(lambda start=start: self._stages(start, 0.0))
-                for start in range(len(self.states))
-            ]
-
-    @property
-    def state(self) -> Any:
-        """The newest state, on the device."""
-        return self.states[self.current]
-
-    def download(self) -> np.ndarray:
-        """The newest state as a NumPy array."""
-        return self.launcher.download(self.state)
-
-    def raw(self) -> np.ndarray:
-        """The newest state in the launcher's layout."""
-        return self.launcher.device.to_numpy(self.state)
-
-    def restore(self, raw: np.ndarray) -> None:
-        """Replace the newest state by what `raw` returned."""
-        self.state[:] = self.launcher.device.array(raw)
-
-    def step(self, t: float) -> None:
-        """One step from time t."""
-        if self.live:
-            self._stages(self.current, t)
-        else:
-            self.replay[self.current]()
-        self.current = (self.current + len(lsrk45.A)) % len(self.states)
-
-    def _stages(self, start: int, t: float) -> None:
-        launcher = self.launcher
-        for stage, c in enumerate(lsrk45.C):
-            u = self.states[(start + stage) % len(self.states)]
-            launcher.set_ghosts(u, t + c * self.dt)
-            if self.path == "fused":
-                new = self.states[(start + stage + 1) % len(self.states)]
-                launcher.fused(u, self.res, new, stage, self.dt)
-            else:
-                launcher.volume(u, self.rhs)
-                launcher.surface(u, self.rhs)
-                launcher.update(self.rhs, self.res, u, stage, self.dt)
+            launcher.volume(u, rhs)
+            launcher.surface(u, rhs)
+            launcher.update(rhs, res, u, stage, dt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -105,7 +106,7 @@ class GatherPlan:
 
 
 @dataclass(frozen=True)
-class LocalPlan:
+class LocalPlan(ABC):
     """How an element-local matrix is applied: what lifting and differentiation have in common.
 
     Parameters
@@ -144,13 +145,13 @@ class LocalPlan:
         if self.strategy == "field" and self.w_s != 1:
             raise ValueError(f"w_s = {self.w_s} with strategy 'field'; allowed: 1")
 
+    @abstractmethod
     def columns(self, shape: Shape) -> int:
         """Columns of the matrix."""
-        raise NotImplementedError
 
+    @abstractmethod
     def field_size(self, shape: Shape) -> int:
         """Values of a microblock that the matrix is applied to, padded."""
-        raise NotImplementedError
 
     def shared_bytes(self, shape: Shape) -> int:
         """Shared memory of a block."""

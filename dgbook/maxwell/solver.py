@@ -16,7 +16,7 @@ from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import PaperPlan
 from dgbook.maxwell.problem import FIELDS
 from dgbook.mesh import Mesh
-from dgbook.solving import NodalSolver
+from dgbook.solving import DeviceStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = {"fused": FusedLauncher, "paper": PaperLauncher}
@@ -157,12 +157,10 @@ class Solver(NodalSolver):
         return np.stack(3 * [self.operator.epsilon] + 3 * [self.operator.mu]).astype(np.float64)
 
 
-class Stepper:
-    """Time steps on a device, recorded once and replayed where no Python has to run between.
+class Stepper(DeviceStepper):
+    """Time steps by either launcher.
 
-    A kernel that reads neighbors and writes the new state in one pass writes it beside the old
-    one. A step has five stages, an odd number, so that steps then start from either array in turn:
-    two recordings. The boundary data have been started at the time of the first step.
+    The boundary data count the steps, on the device or not, from the time at which they started.
     """
 
     def __init__(
@@ -172,49 +170,14 @@ class Stepper:
         u: np.ndarray,
         dt: float,
     ) -> None:
-        self.launcher, self.inflow, self.dt = launcher, inflow, dt
-        self.states = [launcher.upload(u)]
-        if not launcher.in_place:
-            self.states.append(launcher.zeros())  # the first stage fills it
+        self.inflow, self.dt = inflow, dt
         self.res = launcher.zeros()
-        self.current = 0  # which of the states is the newest
-        self.replay = None
-        if not inflow.live:
-            self.replay = [
-                launcher.device.capture(self._stages(start)) for start in range(len(self.states))
-            ]
+        states = [launcher.upload(u)]
+        if not launcher.in_place:
+            states.append(launcher.zeros())  # the first stage fills it
+        super().__init__(launcher, states, inflow.live)
 
-    def step(self, t: float) -> None:
-        """One step; its time t is the one that the inflow has counted."""
-        if self.replay:
-            self.replay[self.current]()
-        else:
-            self._stages(self.current)()
-        self.current = (self.current + len(lsrk45.A)) % len(self.states)
-
-    @property
-    def state(self) -> Any:
-        """The newest state, on the device."""
-        return self.states[self.current]
-
-    def download(self) -> np.ndarray:
-        """The newest state as a NumPy array."""
-        return self.launcher.download(self.state)
-
-    def raw(self) -> np.ndarray:
-        """The newest state in the launcher's layout."""
-        return self.launcher.device.to_numpy(self.state)
-
-    def restore(self, raw: np.ndarray) -> None:
-        """Replace the newest state by what `raw` returned."""
-        self.state[:] = self.launcher.device.array(raw)
-
-    def _stages(self, start: int) -> Callable[[], None]:
-        """What launches the stages of a step from that state; it holds the arrays, not this object.
-
-        A recording keeps it, and this object keeps the recording: in a circle they would hold the
-        device's memory until Python looks for circles.
-        """
+    def _stages(self, start: int, t: float) -> Callable[[], None]:
         return partial(_step, self.launcher, self.inflow, self.states, self.res, self.dt, start)
 
 

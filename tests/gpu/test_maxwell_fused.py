@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
-from dgbook.maxwell import Scatterer, reference
+from dgbook.maxwell import reference
 from dgbook.maxwell.fused import FusedLauncher, FusedPlan, default_plan, illegal, plans
-from dgbook.mesh import box, build, face_vertices
+from dgbook.mesh import box
 from dgbook.time import lsrk45
 
 GPU = device()
@@ -32,31 +33,6 @@ def dtype(request):
     return request.param
 
 
-def incoming(x, y, z, t):
-    return [x + t, y * z, z - x, x * y, y, 1 + t * z]
-
-
-BOUNDARY = {
-    "x-": "pec",
-    "x+": "absorbing",
-    "y-": incoming,
-    "y+": Scatterer(incoming),
-    "z-": "pec",
-    "z+": "absorbing",
-}
-
-
-def scrambled(mesh):
-    """Volumes and faces' areas differ, and faces meet in all ways."""
-    faces = {
-        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
-        for name, f in mesh.boundary.items()
-    }
-    elements = RANDOM.permuted(mesh.elements, axis=1)
-    vertices = mesh.vertices + RANDOM.uniform(-0.04, 0.04, mesh.vertices.shape)
-    return build(vertices, elements, faces, reorient=True)
-
-
 def plan_of(kind, order, dtype):
     """The default plan of this device, of one without tensor cores, or of Numba."""
     capability, language = KINDS[kind]
@@ -65,7 +41,7 @@ def plan_of(kind, order, dtype):
 
 def make(order, dtype, plan, periodic=False, materials=True):
     """A launcher, what a stage should give, random states and boundary data."""
-    mesh = box(CELLS, periodic=True) if periodic else scrambled(box(CELLS))
+    mesh = box(CELLS, periodic=True) if periodic else scrambled(box(CELLS), RANDOM, 0.04)
     epsilon, mu = RANDOM.uniform(0.5, 2, (2, mesh.K)) if materials else (2.0, 3.0)
     element = NodalElement(3, order)
     operator, double = (

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
-from dgbook.maxwell import Scatterer, reference
+from dgbook.maxwell import reference
 from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import (
     PARTS,
@@ -17,7 +18,7 @@ from dgbook.maxwell.plan import (
     gather_plans,
     lift_plans,
 )
-from dgbook.mesh import box, build, face_vertices, geometric_factors
+from dgbook.mesh import box, geometric_factors
 from dgbook.time import lsrk45
 
 GPU = device()
@@ -39,36 +40,11 @@ def dtype(request):
     return request.param
 
 
-def incoming(x, y, z, t):
-    return [x + t, y * z, z - x, x * y, y, 1 + t * z]
-
-
-BOUNDARY = {
-    "x-": "pec",
-    "x+": "absorbing",
-    "y-": incoming,
-    "y+": Scatterer(incoming),
-    "z-": "pec",
-    "z+": "absorbing",
-}
-
-
-def scrambled(mesh):
-    """Volumes and faces' areas differ, and faces meet in all ways."""
-    faces = {
-        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
-        for name, f in mesh.boundary.items()
-    }
-    elements = RANDOM.permuted(mesh.elements, axis=1)
-    vertices = mesh.vertices + RANDOM.uniform(-0.04, 0.04, mesh.vertices.shape)
-    return build(vertices, elements, faces, reorient=True)
-
-
 class Case:
     """A launcher, the same operator in float64, a random state and boundary data."""
 
     def __init__(self, order, dtype, plan=None, flux="upwind", periodic=False):
-        mesh = box(CELLS, periodic=True) if periodic else scrambled(box(CELLS))
+        mesh = box(CELLS, periodic=True) if periodic else scrambled(box(CELLS), RANDOM, 0.04)
         epsilon, mu = RANDOM.uniform(0.5, 2, (2, mesh.K))
         element = NodalElement(3, order)
         boundary = "pec" if periodic else BOUNDARY

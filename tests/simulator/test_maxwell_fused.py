@@ -7,10 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
 from dgbook.gpu import RaceError, SimulatorError, device
-from dgbook.maxwell import Scatterer, reference
+from dgbook.maxwell import reference
 from dgbook.maxwell.fused import (
     SPARE,
     FusedLauncher,
@@ -23,7 +24,7 @@ from dgbook.maxwell.fused import (
     plans,
     tangents,
 )
-from dgbook.mesh import box, build, face_vertices
+from dgbook.mesh import box
 from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")
@@ -42,34 +43,9 @@ def load_broken():
 broken = load_broken()
 
 
-def incoming(x, y, z, t):
-    return [x + t, y * z, z - x, x * y, y, 1 + t * z]
-
-
-BOUNDARY = {
-    "x-": "pec",
-    "x+": "absorbing",
-    "y-": incoming,
-    "y+": Scatterer(incoming),
-    "z-": "pec",
-    "z+": "absorbing",
-}
-
-
-def scrambled(mesh):
-    """Volumes and faces' areas differ, and faces meet in all ways."""
-    faces = {
-        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
-        for name, f in mesh.boundary.items()
-    }
-    elements = RANDOM.permuted(mesh.elements, axis=1)
-    vertices = mesh.vertices + RANDOM.uniform(-0.15, 0.15, mesh.vertices.shape)
-    return build(vertices, elements, faces, reorient=True)
-
-
 def make(order, dtype, periodic=False, materials="vacuum", cells=(1, 1, 1), plan=None):
     """A launcher, the same operator in float64, random states and boundary data at t = 0.3."""
-    mesh = box(cells, periodic=True) if periodic else scrambled(box(cells))
+    mesh = box(cells, periodic=True) if periodic else scrambled(box(cells), RANDOM, 0.15)
     epsilon, mu = {
         "vacuum": (1.0, 1.0),
         "uniform": (2.0, 3.0),

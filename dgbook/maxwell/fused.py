@@ -233,11 +233,11 @@ def _tensor(rows: int, inline: int, nodes: int, unroll: int, blocks: int) -> Fus
 TENSOR = {
     "float32": {
         4: _tensor(1, 16, 1, 2, 4),
-        5: _tensor(1, 16, 2, 2, 4),
-        6: _tensor(1, 16, 3, 2, 3),
+        5: _tensor(1, 16, 1, 2, 4),
+        6: _tensor(1, 16, 1, 2, 2),
         7: _tensor(1, 16, 2, 2, 2),
-        8: _tensor(1, 16, 2, 4, 1),
-        9: _tensor(1, 16, 2, 2, 1),
+        8: _tensor(1, 16, 2, 1, 1),
+        9: _tensor(1, 16, 1, 2, 1),
     },
     "float64": {
         1: _tensor(2, 8, 1, 1, 12),

@@ -14,10 +14,11 @@ import numpy as np
 from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
+from dgbook.gpu.profile import counters, profiled
 from dgbook.gpu.roofline import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
-from dgbook.maxwell import fused, reference
+from dgbook.maxwell import fused, mie, reference
 from dgbook.maxwell import plan as paper_plan
 from dgbook.maxwell.arrays import ArrayStage
 from dgbook.maxwell.cost import PAPER, Cost, costs
@@ -39,6 +40,8 @@ TILES = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2), (2, 4))  # elements, no
 TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
 TABLE_2_MODE = (1, 2, 2)
 TABLE_2_END = 1.0
+SHELLS = ("sphere_shell.msh", "sphere_shell_far.msh.gz", "sphere_shell_fine.msh.gz")
+LAYERS = (0.0, 1.05, 1.5, 2.2)  # radii between which errors around the unit sphere are taken
 
 
 # ------------------------------------------------------------------------------------- problems
@@ -174,12 +177,17 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, A
 
 def stage_of(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
     """A stage of either launcher on noise, recorded."""
+    return device.capture(stage_on_noise(launcher, device))
+
+
+def stage_on_noise(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
+    """What launches a stage of either launcher on noise."""
     operator = launcher.operator
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
     new = u if launcher.in_place else launcher.zeros()
     data = no_data(operator, device)
     dt = small_dt(operator)
-    return device.capture(lambda: launcher.stage(u, res, new, data, A, B, dt))
+    return lambda: launcher.stage(u, res, new, data, A, B, dt)
 
 
 def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, Callable[[], None]]:
@@ -371,6 +379,51 @@ def table2_rows(
             yield found | {"size": size, "error": error}
 
 
+def sphere_errors(
+    name: str, order: int, dtype: str, device: Device, omega: float = 2.0
+) -> tuple[Solver, list[float]]:
+    """How far a wave scattered by the conducting unit sphere is from Mie's series.
+
+    Parameters
+    ----------
+    name : str
+        One of `SHELLS`, meshes around the sphere.
+    order, dtype, device
+    omega : float
+        Angular frequency.
+
+    Returns
+    -------
+    solver : Solver
+    errors : list of float
+        Relative l2 errors of the complex amplitudes at the nodes between each two of the radii
+        `LAYERS`, from the sixth period.
+    """
+    wave = PlaneWave((0, 0, 1), (1, 0, 0), "sine", omega)
+    sides = {"sphere": Scatterer(wave), "farfield": "absorbing"}
+    solver = Solver(read(MESHES / name), order, dtype, device, boundary=sides)
+    start, end = 5 * (2 * np.pi / omega), 6 * (2 * np.pi / omega)
+    r = np.linalg.norm(solver.x, axis=0)
+    near = r < LAYERS[-1]
+    times, samples = [], []
+
+    def observe(t: float, u: np.ndarray) -> None:
+        times.append(t)
+        samples.append(u[:, near])
+
+    u = np.zeros((6, solver.mesh.K, solver.element.Np))
+    u = solver.run(u, start)
+    count = solver.march(u, end, t=start).count
+    solver.run(u, end, t=start, observe=observe, every=max(1, count // 16))
+    found = mie.amplitude(np.array(samples), np.array(times), omega)
+    exact = 1j * mie.Sphere(omega).scattered(*solver.x[:, near])
+    layer = np.digitize(r[near], LAYERS)
+    return solver, [
+        float(np.linalg.norm((found - exact)[:, layer == i]) / np.linalg.norm(exact[:, layer == i]))
+        for i in range(1, len(LAYERS))
+    ]
+
+
 # -------------------------------------------------------------------------------------- records
 
 
@@ -473,6 +526,25 @@ def table2_record(
         yield from table2_rows(MESHES, orders, dtype, device, ceiling)
 
 
+def sphere_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/sphere: a stage on each of `SHELLS`, and the errors of a run.
+
+    "errors" are those of `sphere_errors` between the radii "layers".
+    """
+    for order in orders:
+        for dtype in dtypes:
+            for name in SHELLS:
+                solver, errors = sphere_errors(name, order, dtype, device)
+                plan = solver.launcher.plan
+                timing = measure(stage_of(solver.launcher, device), device)
+                cost = costs(order, solver.mesh.K, dtype)["fused"]
+                yield row(
+                    solver.operator, "fused", plan.language, plan, cost, timing, ceiling, device
+                ) | {"mesh": name.split(".")[0], "layers": list(LAYERS), "errors": errors}
+
+
 def scattering_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
@@ -496,6 +568,39 @@ def scattering_record(
                 }
 
 
+def counters_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/counters: the fused stage and the paper's kernels.
+
+    "counters" says how busy the parts of the GPU are, in percent; see `dgbook.gpu.profile`.
+    """
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operator = operator_on(mesh, order, dtype)
+            fused_row = next(fused_rows(operator, device, ceiling, every=False))
+            *parts, _ = paper_rows(operator, device, ceiling)
+            program = f"from dgbook.maxwell.measure import launch_each as f; f{order, dtype, dofs}"
+            for found, percent in zip([fused_row, *parts], counters(program), strict=True):
+                yield found | {"counters": percent}
+
+
+def launch_each(order: int, dtype: str, dofs: int) -> None:
+    """Launch the fused stage and each of the paper's kernels, once to warm up and once counted."""
+    device = find_device("cuda")
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    functions = [
+        stage_on_noise(FusedLauncher(operator, device), device),
+        *parts_of(PaperLauncher(operator, device), device).values(),
+    ]
+    for function in functions:
+        function()
+    with profiled():
+        for function in functions:
+            function()
+
+
 RECORDS = {
     "stage": stage_record,
     "plans": plans_record,
@@ -503,5 +608,7 @@ RECORDS = {
     "variants": variants_record,
     "sizes": sizes_record,
     "table2": table2_record,
+    "sphere": sphere_record,
     "scattering": scattering_record,
+    "counters": counters_record,
 }

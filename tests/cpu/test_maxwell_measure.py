@@ -1,6 +1,7 @@
 """What is measured of Maxwell's operator makes valid records: with a clock that does not run."""
 
 import argparse
+import contextlib
 
 import numpy as np
 import pytest
@@ -89,6 +90,63 @@ def test_table_2_holds_errors(monkeypatch):
     assert row["size"]["nominal_K"] == 475 and row["size"]["K"] == 477
     # At t = 0 it is the error of interpolation: large at order 1, and not nothing.
     assert 0.05 < row["error"] < 0.5
+
+
+def test_counters_stand_beside_the_times(monkeypatch):
+    programs = []
+
+    def counted(program):
+        programs.append(program)
+        return [{"memory": float(i)} for i in range(6)]
+
+    monkeypatch.setattr(measure, "counters", counted)
+    rows = made("counters")
+    assert [r["path"] for r in rows] == [
+        "fused",
+        "gather",
+        "lift",
+        "differentiate",
+        "assemble",
+        "update",
+    ]
+    assert [row["counters"]["memory"] for row in rows] == [0, 1, 2, 3, 4, 5]
+    assert programs == ["from dgbook.maxwell.measure import launch_each as f; f(1, 'float32', 144)"]
+
+
+def test_what_is_profiled_is_launched_once_more(monkeypatch):
+    seen = []
+
+    @contextlib.contextmanager
+    def recording():
+        seen.append("in")
+        yield
+        seen.append("out")
+
+    def parts(*_):
+        return {"part": lambda: seen.append("part")}
+
+    monkeypatch.setattr(measure, "profiled", recording)
+    monkeypatch.setattr(measure, "find_device", lambda *_: SIMULATOR)
+    monkeypatch.setattr(measure, "parts_of", parts)
+    monkeypatch.setattr(measure, "stage_on_noise", lambda *_: lambda: seen.append("stage"))
+    measure.launch_each(1, "float32", 144)
+    assert seen == ["stage", "part", "in", "stage", "part", "out"]
+
+
+def test_errors_around_the_sphere_are_those_of_the_run(monkeypatch):
+    """A run that is Mie's series but for a tenth of it too large beyond r = 1.5."""
+
+    def run(solver, u, t_end, t=0.0, observe=None, every=1, **_):
+        times = np.linspace(t, t_end, 17)[1:] if observe else ()
+        r = np.linalg.norm(solver.x, axis=0)
+        amplitude = 1j * measure.mie.Sphere(2.0).scattered(*solver.x) * np.where(r < 1.5, 1, 1.1)
+        for time in times:
+            observe(time, (amplitude * np.exp(-2j * time)).real)
+        return u
+
+    monkeypatch.setattr(measure.Solver, "run", run)
+    _, errors = measure.sphere_errors("sphere_shell.msh", 1, "float64", device("cpu"))
+    assert errors == pytest.approx([0, 0, 0.1], abs=1e-9)
 
 
 def test_the_tuner_knows_both_languages(monkeypatch):

@@ -12,7 +12,7 @@
 // on NODES nodes of each. With it, a warp works on 8 HALVES = INLINE elements
 // and NODES tiles of 8 nodes, and the tensor cores multiply. ROWS rows make a
 // block, of which a multiprocessor shall hold BLOCKS; some of the plans that
-// win then keep a few registers in local memory, outside of the products.
+// win then keep some registers in local memory.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP, NFP, the
 // above, UNROLL, MATERIALS (the impedance varies), KEEP (u stays in shared
@@ -87,11 +87,11 @@ __device__ void lower(REAL* to, const REAL (&c)[6], const REAL* m)
 // they take all.
 template <int N> struct Operand {
     REAL high[N][PAIR], low[N][PAIR];
-    __device__ Operand(const REAL* from, int stride = 1, int sign = 1)
+    __device__ Operand(const REAL* from, int stride = 1)
     {
 #pragma unroll
         for (int i = 0; i < N * PAIR; ++i) {
-            const REAL x = sign * from[i * stride];
+            const REAL x = from[i * stride];
             REAL& top = high[i / PAIR][i % PAIR];
             if constexpr (sizeof(REAL) == 4)   // to the nearest of 11 bits
                 top = __uint_as_float(__float_as_uint(x) + 0x1000 & 0xffffe000);
@@ -144,6 +144,28 @@ __device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f, const Operand<2>
             mma(c[i], f, field.high, matrix.low[i]);
         }
         mma(c[i], f, field.high, matrix.high[i]);
+    }
+}
+
+// The same, times a sign. Tensor cores cut fp32 sums off, which would leave long
+// ones too small: each product starts at zero, and is rounded when it is added.
+template <int N>
+__device__ void add_product(REAL (&c)[NODES][HALVES][2][N], int f, int sign,
+                            const Operand<2>& field, const Operand<NODES>& matrix)
+{
+    if constexpr (sizeof(REAL) == 4) {
+        REAL sum[NODES][HALVES][2][1] = {};
+        multiply(sum, 0, field, matrix);
+#pragma unroll
+        for (int i = 0; i < NODES * HALVES * 2; ++i)
+            c[i / 2 / HALVES][i / 2 % HALVES][i % 2][f] +=
+                sign * sum[i / 2 / HALVES][i / 2 % HALVES][i % 2][0];
+    } else {
+#pragma unroll
+        for (int i = 0; i < NODES; ++i) {
+            const REAL entry[1] = {sign * matrix.high[i][0]};
+            mma(c[i], f, field.high, entry);
+        }
     }
 }
 #endif
@@ -262,15 +284,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
         for (int h = 0; h < HALVES; ++h)
             read(v[h], s + h * 8 * STATE);
         // Products are only added: c[1], c[3], c[5] get the wrong sign, until below.
-        const Operand<NODES> D1(D[0][0]), D2(D[1][0]), minus_D2(D[1][0], 1, -1),
-            minus_D3(D[2][0], 1, -1);
+        const Operand<NODES> D1(D[0][0]), D2(D[1][0]), D3(D[2][0]);
 #pragma unroll
         for (int f = 0; f < 3 * HALVES; f += 3) {   // E and H, in fp64 together
             constexpr int next = 3 * HALVES;
-            const Operand<2> x(v[0] + f, next), y(v[0] + f + 1, next), z(v[0] + f + 2, next);
-            multiply(c, 3 - f, y, minus_D3), multiply(c, 3 - f, z, D2);
-            multiply(c, 4 - f, x, minus_D3), multiply(c, 4 - f, z, D1);
-            multiply(c, 5 - f, x, minus_D2), multiply(c, 5 - f, y, D1);
+            const Operand<2> x(v[0] + f, next);
+            add_product(c, 4 - f, -1, x, D3), add_product(c, 5 - f, -1, x, D2);
+            const Operand<2> y(v[0] + f + 1, next);
+            add_product(c, 3 - f, -1, y, D3), add_product(c, 5 - f, 1, y, D1);
+            const Operand<2> z(v[0] + f + 2, next);
+            add_product(c, 3 - f, 1, z, D2), add_product(c, 4 - f, 1, z, D1);
         }
     }
 #pragma unroll

@@ -1,0 +1,100 @@
+"""The swept family on a real device: all schemes, sizes, precisions; long runs; recorded launches."""
+
+import numpy as np
+import pytest
+
+from dgbook import swept
+from dgbook.gpu import device
+from dgbook.swept import exact, reference
+from dgbook.swept.plan import SCHEMES, illegal
+from dgbook.swept.problem import PROBLEMS, as_problem
+
+GPU = device()
+pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
+
+SEED = np.random.SeedSequence().entropy  # fresh inputs in every run
+RANDOM = np.random.default_rng(SEED)
+THREADS = (8, 24, 32, 64, 128, 256, 512, 1024)
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    """Shown with a test that fails."""
+    print(f"seed {SEED}")
+
+
+def state(problem, n, dtype):
+    u = problem.initial(n)
+    return (u * (1 + 0.02 * RANDOM.standard_normal(u.shape))).astype(dtype)
+
+
+def cases():
+    for name in PROBLEMS:
+        for scheme in SCHEMES:
+            for dtype in ("float32", "float64"):
+                for threads in THREADS:
+                    n = 3 * threads
+                    if not illegal(as_problem(name), scheme, swept.Plan(threads), n, dtype):
+                        yield name, scheme, dtype, threads, n
+
+
+@pytest.mark.parametrize(("name", "scheme", "dtype", "threads", "n"), cases())
+def test_schemes_against_the_reference(name, scheme, dtype, threads, n):
+    """Which rounds after each operation, where a GPU fuses: rounding errors of a few steps."""
+    problem = as_problem(name)
+    s = swept.Solver(problem, scheme, n, dtype, GPU, threads)
+    u = state(problem, n, dtype)
+    for cycles in (1, 2, 3):
+        steps = cycles * s.steps_between_results
+        found = s.run(u, steps)
+        expected = reference.run(problem, u.astype(np.float64), steps)
+        assert found.dtype == dtype
+        scale = np.finfo(dtype).eps * np.abs(expected).max()
+        assert np.abs(found - expected).max() < 20 * (10 + steps) * scale
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_swept_is_classic_to_the_last_bit(name, dtype):
+    """Shared and Register compile the same operations in the same order as Classic."""
+    problem, n = as_problem(name), 2**14
+    u = state(problem, n, dtype)
+    steps = 5 * swept.Solver(problem, "shared", n, dtype, GPU, 256).steps_between_results
+    classic = swept.run(problem, "classic", n, steps, dtype, GPU, initial=u)
+    for scheme, threads in (("shared", 256), ("register", 64)):
+        found = swept.run(problem, scheme, n, steps, dtype, GPU, threads, u)
+        assert np.array_equal(found, classic), scheme
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_recording_goes_on(scheme):
+    """Many replays of one recording, from where the one before stopped."""
+    problem, n = as_problem("ks"), 512
+    s = swept.Solver(problem, scheme, n, "float64", GPU, 64)
+    u = problem.initial(n)
+    launcher = s.launcher(u)
+    advance = launcher.record(70 * s.steps_between_results)
+    for _ in range(3):
+        advance()
+    expected = reference.run(problem, u, 210 * s.steps_between_results)
+    assert np.abs(launcher.download() - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_sod_against_the_exact_solution(scheme):
+    problem, n = swept.Euler(0.2), 2048
+    s = swept.Solver(problem, scheme, n, "float64", GPU, 64)
+    steps = round(0.2 / s.time_step / 8) * 8
+    found = s.run(s.initial(), steps)
+    error = np.abs(found - exact.sod(problem, n, steps * s.time_step))[:, 1:-1].mean(axis=1)
+    assert (error < [1.5e-3, 1.3e-3, 2.5e-3]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_heat_against_its_series(dtype):
+    problem, n = as_problem("heat"), 2048
+    s = swept.Solver(problem, "shared", n, dtype, GPU, 512)
+    steps = 100 * s.steps_between_results
+    other = exact.heat(problem, n, steps * s.time_step)
+    tolerance = 1e-4 if dtype == "float64" else 1e-2
+    assert np.abs(s.run(s.initial(), steps) - other).max() < tolerance

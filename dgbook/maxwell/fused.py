@@ -18,7 +18,7 @@ from dgbook.gpu.source import CudaKernel, load
 from dgbook.gpu.tune import best
 from dgbook.maxwell.kernels.fused import make_fused
 from dgbook.maxwell.reference import Operator
-from dgbook.mesh import Mesh
+from dgbook.mesh import along_a_curve
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
 from dgbook.trace import WAYS
@@ -232,9 +232,9 @@ def _tensor(rows: int, inline: int, nodes: int, unroll: int, blocks: int) -> Fus
 # in Numba. In fp32 up to order 3 memory and the gather are the limit, and tensor cores do not pay.
 TENSOR = {
     "float32": {
-        4: _tensor(1, 16, 1, 2, 4),
-        5: _tensor(1, 16, 1, 2, 4),
-        6: _tensor(1, 16, 1, 2, 2),
+        4: _tensor(1, 16, 1, 3, 4),
+        5: _tensor(1, 16, 1, 3, 4),
+        6: _tensor(1, 16, 1, 3, 2),
         7: _tensor(1, 16, 2, 2, 2),
         8: _tensor(1, 16, 2, 1, 1),
         9: _tensor(1, 16, 1, 2, 1),
@@ -392,23 +392,6 @@ def geometry(operator: Operator) -> np.ndarray:
         Z, outer = operator.impedance.astype(np.float64), operator.neighbor_impedance
         parts.append(Z / (Z + outer))
     return np.concatenate(parts, axis=1)
-
-
-def along_a_curve(mesh: Mesh) -> np.ndarray:
-    """The elements in an order in which neighbors are close, (K,): Morton's curve.
-
-    The bits of the coordinates of the centroids, on a grid of 1024 cells each way, in turn make a
-    number, by which the elements are sorted. Blocks that run at the same time then share most of
-    their faces, which they find in the L2 cache.
-    """
-    x = mesh.vertices[mesh.elements].mean(axis=1)
-    x = (x - x.min(axis=0)) / np.ptp(mesh.vertices, axis=0).max()
-    cells = np.minimum(1024 * x, 1023).astype(np.int64)
-    code = np.zeros(mesh.K, np.int64)
-    for bit in range(10):
-        for d in range(3):
-            code |= (cells[:, d] >> bit & 1) << (3 * bit + d)
-    return np.argsort(code, kind="stable")
 
 
 def has_materials(operator: Operator) -> bool:

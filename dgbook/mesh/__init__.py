@@ -3,6 +3,7 @@
 from .box import box
 from .build import build
 from .connect import exterior_nodes, face_node_match, face_pairs, make_periodic, periodic_shift
+from .curve import along_a_curve
 from .geometry import GeometricFactors, geometric_factors, nodes_xyz
 from .mesh import Mesh, MeshError, face_vertices, vertex_permutations
 from .partition import edge_cut, partition, renumber
@@ -12,6 +13,7 @@ __all__ = [
     "GeometricFactors",
     "Mesh",
     "MeshError",
+    "along_a_curve",
     "box",
     "build",
     "edge_cut",

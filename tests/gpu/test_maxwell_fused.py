@@ -9,7 +9,7 @@ from maxwell_cases import BOUNDARY, scrambled
 from dgbook.element import NodalElement
 from dgbook.gpu import device
 from dgbook.maxwell import reference
-from dgbook.maxwell.fused import FusedLauncher, FusedPlan, default_plan, illegal, plans
+from dgbook.maxwell.fused import FusedLauncher, default_plan, illegal, plans
 from dgbook.mesh import box
 from dgbook.time import lsrk45
 

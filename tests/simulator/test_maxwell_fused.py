@@ -16,7 +16,6 @@ from dgbook.maxwell.fused import (
     SPARE,
     FusedLauncher,
     FusedPlan,
-    along_a_curve,
     choose_plan,
     default_plan,
     fused_shape,
@@ -24,7 +23,7 @@ from dgbook.maxwell.fused import (
     plans,
     tangents,
 )
-from dgbook.mesh import box
+from dgbook.mesh import along_a_curve, box
 from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")

@@ -1,0 +1,54 @@
+"""What the update of a point is compiled by: NumPy, Numba for cores, and Numba for a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numba
+import numpy as np
+
+from dgbook.gpu import jit
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """One of the ways in which one formula is computed.
+
+    A problem writes its formula once, as functions of scalars, see `Problem.make_slope`; they are
+    decorated by `jit` and use nothing but the four operations, comparisons and the two functions
+    below. Then NumPy, cores and a GPU cannot disagree about it. None of the three contracts or
+    reorders operations, but a GPU fuses multiplications and additions.
+
+    Attributes
+    ----------
+    jit : function
+        Decorator of the functions. For NumPy it does nothing: they work on arrays as well.
+    where : function
+        ``where(condition, a, b)``: a or b, of one type.
+    sqrt : function
+    index : type
+        Of positions in arrays: a GPU has 32-bit registers, and need not ask whether an unsigned
+        index is negative; a core's loops vectorise with its own.
+    """
+
+    jit: Callable[[Callable], Callable]
+    where: Callable[[Any, Any, Any], Any]
+    sqrt: Callable[[Any], Any]
+    index: type
+
+
+def _where(condition, a, b):
+    return a if condition else b
+
+
+# Python's error model would test every division for a zero below, and keep loops from vectorising.
+on_core = partial(numba.njit, error_model="numpy")
+on_device = partial(jit, device=True)
+
+NUMPY = Arithmetic(lambda function: function, np.where, np.sqrt, np.intp)
+CORES = Arithmetic(on_core, on_core(_where), math.sqrt, np.intp)
+GPU = Arithmetic(on_device, on_device(_where), math.sqrt, np.uint32)

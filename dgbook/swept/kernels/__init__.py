@@ -1,0 +1,1 @@
+"""The kernels of the four schemes; Hybrid launches those of Shared."""

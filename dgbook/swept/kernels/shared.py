@@ -1,0 +1,211 @@
+"""The Shared kernels: a block is a node, and its working array is in shared memory."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.swept.arithmetic import GPU
+from dgbook.swept.point import make_access, make_neighbors
+
+
+def make_up(problem, node, dtype):
+    """Kernel for the up-triangle: from states of one time to edges.
+
+    Blocks of `node` threads, one for each node of the domain. Arguments:
+
+    u (fields n,)            the states, a field after the other
+    left, right (fields n,)  the edges, see make_edges; overwritten
+    """
+    real = np.dtype(dtype).type
+    fields, reach = len(problem.fields), problem.reach
+    width, top = node + 2 * reach, node // reach
+    size = 2 * fields * width
+    march = make_march(problem, node, dtype)
+    extract, _ = make_edges(problem, node)
+
+    @jit
+    def up(u, left, right):
+        rows = cuda.shared.array(size, real)
+        t = np.int32(cuda.threadIdx.x)
+        b = np.int32(cuda.blockIdx.x)
+        n = np.int32(u.size // fields)
+        g = np.int32(b * node + t)
+        for f in range(fields):
+            rows[f * width + t + reach] = u[np.uint32(f * n + g)]
+        cuda.syncthreads()
+        march(rows, t, g, n, top // 2 + 1, top)
+        extract(rows, left, right, b, t)
+
+    return up
+
+
+def make_diamond(problem, node, dtype, shifted, first=0):
+    """Kernel for a diamond: from edges to edges, those of nodes in between.
+
+    Parameters: `shifted` says whether its nodes are half a node left of the
+    first triangles', so that node 0 is split at the boundary; `first` is the
+    first block's node, 1 where a processor core computes node 0.
+
+    left, right (fields n,)          edges of the last triangles or diamonds
+    new_left, new_right (fields n,)  edges of these; overwritten
+    """
+    real = np.dtype(dtype).type
+    fields, reach = len(problem.fields), problem.reach
+    width, top = node + 2 * reach, node // reach
+    size = 2 * fields * width
+    shift = node // 2 if shifted else 0
+    march = make_march(problem, node, dtype)
+    extract, insert = make_edges(problem, node)
+
+    @jit
+    def diamond(left, right, new_left, new_right):
+        rows = cuda.shared.array(size, real)
+        t = np.int32(cuda.threadIdx.x)
+        b = np.int32(cuda.blockIdx.x + first)
+        n = np.int32(left.size // fields)
+        g = np.int32(b * node + t - shift)
+        g = g if g >= 0 else np.int32(g + n)
+        insert(rows, left, right, b, n, t, shifted)
+        cuda.syncthreads()
+        march(rows, t, g, n, 1, top)
+        extract(rows, new_left, new_right, b, t)
+
+    return diamond
+
+
+def make_down(problem, node, dtype, shifted):
+    """Kernel for the down-triangle: from edges to states of one time.
+
+    Arguments as those of the up-triangle, parameters as the diamond's.
+    """
+    real = np.dtype(dtype).type
+    fields, reach = len(problem.fields), problem.reach
+    width, top = node + 2 * reach, node // reach
+    size = 2 * fields * width
+    shift = node // 2 if shifted else 0
+    march = make_march(problem, node, dtype)
+    _, insert = make_edges(problem, node)
+
+    @jit
+    def down(left, right, u):
+        rows = cuda.shared.array(size, real)
+        t = np.int32(cuda.threadIdx.x)
+        b = np.int32(cuda.blockIdx.x)
+        n = np.int32(left.size // fields)
+        g = np.int32(b * node + t - shift)
+        g = g if g >= 0 else np.int32(g + n)
+        insert(rows, left, right, b, n, t, shifted)
+        cuda.syncthreads()
+        march(rows, t, g, n, 1, top // 2)
+        for f in range(fields):
+            u[np.uint32(f * n + g)] = rows[f * width + t + reach]
+
+    return down
+
+
+def make_march(problem, node, dtype):
+    """Device function that takes a node through levels of its diamond.
+
+    The working array has two rows of node + 2r states: even levels are in the
+    first, odd ones in the second (magee2017, section 4.2 and figure 2). Level
+    k of a diamond is 2 r k wide up to level node / 2r, where the node's whole
+    base is filled, and narrows from there. What is overwritten is two levels
+    old: the second substep needs just that.
+
+    A thread keeps its point. So it looks for its neighbors once, at
+    boundaries too; knows from which level to which it works; and has its own
+    states, an even and an odd one, in registers: shared memory is for others.
+
+    march(rows, t, g, n, level, last): t the thread, g its point's index in
+    the domain of n points; from level, an odd one, to last, an even one.
+    """
+    real = np.dtype(dtype).type
+    reach, stages = problem.reach, len(problem.weights)
+    width, half, top = node + 2 * reach, node // 2, node // reach
+    odd_row = len(problem.fields) * width
+    weight, weight_even = real(problem.weights[0]), real(problem.weights[-1])
+    fixed = problem.boundary == "fixed"
+    load, store, gather, advance = make_access(problem, real, GPU)
+    neighbors = make_neighbors(reach, problem.ends, GPU)
+
+    @jit(device=True)
+    def march(rows, t, g, n, level, last):
+        end = np.int32(t + reach - g)  # where the domain begins, or would
+        points = neighbors(np.int32(t + reach), end, np.int32(end + n - 1))
+        at = points[reach]
+        w, w_even = weight, weight_even
+        if fixed and (g == 0 or g == n - 1):
+            w = w_even = real(0)
+        start = np.int32((half - 1 - t if t < half else t - half) // reach + 1)
+        stop = np.int32(top - start)
+        level = np.int32(level)
+        even = load(rows, at, width)
+        odd = even
+        if level < start and start % 2 == 0:
+            odd = load(rows, odd_row + at, width)
+        while level < last:
+            if start <= level <= stop:
+                stencil = gather(rows, 0, points, width, even)
+                odd = advance(even, w, stencil)
+                store(rows, odd_row + at, width, odd)
+            cuda.syncthreads()
+            level = np.int32(level + 1)
+            if start <= level <= stop:
+                stencil = gather(rows, odd_row, points, width, odd)
+                old = even if stages == 2 else odd
+                even = advance(old, w_even, stencil)
+                store(rows, at, width, even)
+            cuda.syncthreads()
+            level = np.int32(level + 1)
+
+    return march
+
+
+def make_edges(problem, node):
+    """Device functions that take edges out of a node's rows and put them in.
+
+    At every level an edge is 2r states wide, and the next diamond is seeded by
+    the right edges of the node on its left and the left ones of the node on
+    its right. In two rows the edges of all levels lie side by side. With h =
+    node / 2 and counted from the node's first point they are
+
+              even row      odd row
+        left  [0, h)        [r, h + r)
+        right [h, node)     [h - r, node - r)
+
+    In `left` and `right` (fields n,) they stand node by node and field by
+    field, the even row's before the odd row's, so that all threads have two
+    states to move, and neighboring threads neighboring ones.
+    """
+    fields, reach = len(problem.fields), problem.reach
+    width, half = node + 2 * reach, node // 2
+    odd = fields * width
+
+    @jit(device=True)
+    def extract(rows, left, right, b, t):
+        from_left = t + reach if t < half else odd + t - half + 2 * reach
+        from_right = t + reach + half if t < half else odd + t
+        for f in range(fields):
+            at = np.uint32((b * fields + f) * node + t)
+            left[at] = rows[np.uint32(f * width + from_left)]
+            right[at] = rows[np.uint32(f * width + from_right)]
+
+    @jit(device=True)
+    def insert(rows, left, right, b, n, t, shifted):
+        before = b - 1 if shifted else b
+        after = before + 1
+        before = before if before >= 0 else n // node - 1
+        after = after if after < n // node else 0
+        # Odd rows are seeded from their ends: the middle is the first level.
+        even_at = t + reach
+        odd_at = odd + (t if t < half else t + 2 * reach)
+        for f in range(fields):
+            if t < half:
+                at = np.uint32((before * fields + f) * node + t)
+                even_state, odd_state = right[at], right[at + half]
+            else:
+                at = np.uint32((after * fields + f) * node + t - half)
+                even_state, odd_state = left[at], left[at + half]
+            rows[np.uint32(f * width + even_at)] = even_state
+            rows[np.uint32(f * width + odd_at)] = odd_state
+
+    return extract, insert

@@ -1,0 +1,390 @@
+"""The three problems of the paper: equation, discretisation, boundary and initial condition."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dgbook.swept.arithmetic import Arithmetic
+
+
+@dataclass(frozen=True)
+class Problem(ABC):
+    """A one-dimensional equation, and how its solution at n points advances by a time step.
+
+    A time step has one substep or two, each of which changes the states as
+
+        new_i = old_i + w_s slope(u_{i-r}, ..., u_i, ..., u_{i+r}).
+
+    Heat has one (forward Euler), with u = old. The others have two, the midpoint rule: the first,
+    the predictor, with u = old and half the weight, the second with u the predictor's result.
+    All that differs between problems is the slope, a function of the 2r+1 states around a point.
+
+    Attributes
+    ----------
+    name : str
+    fields : tuple of str
+        Names of the unknowns.
+    reach : int
+        r: how many points to either side a substep reads.
+    boundary : {"periodic", "mirrored", "fixed"}
+        What is behind the ends: the other end; what is before them, the end point being the mirror;
+        the end point's own state, which never changes.
+    """
+
+    name: ClassVar[str]
+    fields: ClassVar[tuple[str, ...]]
+    reach: ClassVar[int]
+    boundary: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def weights(self) -> tuple[float, ...]:
+        """w_s of each substep."""
+
+    @property
+    def ends(self) -> str:
+        """What a node has to know of the boundary: "none" if periodic, for it is just joined."""
+        return "none" if self.boundary == "periodic" else self.boundary
+
+    @abstractmethod
+    def spacing(self, n: int) -> float:
+        """Distance of two points out of n."""
+
+    @abstractmethod
+    def time_step(self, n: int) -> float:
+        """Length of a time step at n points."""
+
+    @abstractmethod
+    def points(self, n: int) -> np.ndarray:
+        """Coordinates of the points, (n,)."""
+
+    @abstractmethod
+    def initial(self, n: int) -> np.ndarray:
+        """The initial condition, (fields, n)."""
+
+    @abstractmethod
+    def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
+        """The function ``slope(stencil)``.
+
+        Parameters
+        ----------
+        real : numpy.float32 or numpy.float64
+            All its constants are of this type, so that fp32 code holds no fp64 arithmetic.
+        arithmetic : Arithmetic
+            What compiles it.
+
+        Returns
+        -------
+        function
+            Of the tuple of 2r+1 states, left to right, to the slope. States and slope are scalars
+            where there is one field, else tuples of them; with `NUMPY` also arrays.
+        """
+
+
+def _positive(name: str, value: float) -> None:
+    if not (isinstance(value, int | float | np.number) and 0 < value < math.inf):
+        raise ValueError(f"{name} = {value!r}; allowed: a positive, finite number")
+
+
+@dataclass(frozen=True)
+class Heat(Problem):
+    """Heat conduction with insulated ends: T_t = alpha T_xx (magee2017, appendix B).
+
+    Forward differences in time, central ones in space (equation 4):
+
+        T_i' = T_i + Fo (T_{i-1} - 2 T_i + T_{i+1}),    Fo = alpha dt / dx^2.
+
+    The end points are mirrors: T_{-1} = T_1, so that T_x = 0 there to second order. Stable for
+    Fo <= 1/2; the error is O(dx^2) at fixed Fo, and for smooth data O(dx^4) at Fo = 1/6.
+
+    Parameters
+    ----------
+    dx : float
+        Distance of points; n of them make a rod of length (n - 1) dx.
+    dt : float
+        Time step.
+    alpha : float
+        Thermal diffusivity, by default that of aluminium.
+    """
+
+    dx: float = 1e-3
+    dt: float = 5e-3
+    alpha: float = 8.418e-5
+
+    name = "heat"
+    fields = ("T",)
+    reach = 1
+    boundary = "mirrored"
+
+    def __post_init__(self) -> None:
+        for name in ("dx", "dt", "alpha"):
+            _positive(name, getattr(self, name))
+        if self.fourier > 0.5:
+            raise ValueError(
+                f"dt = {self.dt}; allowed: at most {0.5 * self.dx**2 / self.alpha:g}, where "
+                "alpha dt / dx^2 is 1/2: a longer step is unstable"
+            )
+
+    @property
+    def fourier(self) -> float:
+        """Fo = alpha dt / dx^2."""
+        return self.alpha * self.dt / self.dx**2
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        return (self.fourier,)
+
+    def spacing(self, n: int) -> float:
+        return self.dx
+
+    def time_step(self, n: int) -> float:
+        return self.dt
+
+    def points(self, n: int) -> np.ndarray:
+        return self.dx * np.arange(n)
+
+    def initial(self, n: int) -> np.ndarray:
+        """100 x (1 - x/L): the ends are colder than they will stay."""
+        x, length = self.points(n), self.dx * (n - 1)
+        return (100 * x * (1 - x / length))[None]
+
+    def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
+        """T_{i-1} - 2 T_i + T_{i+1}, as a sum of differences: those of close numbers are exact."""
+
+        @arithmetic.jit
+        def slope(stencil):
+            left, mine, right = stencil
+            return (left - mine) + (right - mine)
+
+        return slope
+
+
+@dataclass(frozen=True)
+class KuramotoSivashinsky(Problem):
+    """The Kuramoto-Sivashinsky equation u_t = -u u_x - u_xx - u_xxxx, periodic (appendix C).
+
+    Central differences on five points (equation 7) and the midpoint rule (8, 9). Chaotic: after
+    t = 20 or so two runs that differ by a rounding error have little in common.
+
+    Parameters
+    ----------
+    dx, dt : float
+        Distance of points and time step. The fourth derivative makes steps beyond about dx^4 / 8
+        unstable.
+    """
+
+    dx: float = 0.5
+    dt: float = 5e-3
+
+    name = "ks"
+    fields = ("u",)
+    reach = 2
+    boundary = "periodic"
+
+    def __post_init__(self) -> None:
+        for name in ("dx", "dt"):
+            _positive(name, getattr(self, name))
+        stiffest = 4 / self.dx**2
+        if stiffest <= 1:
+            raise ValueError(f"dx = {self.dx}; allowed: less than 2, or waves are not resolved")
+        limit = 2 / (stiffest * (stiffest - 1))
+        if self.dt > limit:
+            raise ValueError(
+                f"dt = {self.dt}; allowed: at most {limit:g} at dx = {self.dx}: a longer step is "
+                "unstable"
+            )
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        return (self.dt / 2, self.dt)
+
+    def spacing(self, n: int) -> float:
+        return self.dx
+
+    def time_step(self, n: int) -> float:
+        return self.dt
+
+    def points(self, n: int) -> np.ndarray:
+        return self.dx * np.arange(n)
+
+    def initial(self, n: int) -> np.ndarray:
+        """2 cos(19 pi x / 128), with the nearest wavelength of which a whole number fits."""
+        length = n * self.dx
+        waves = max(1, round(19 * length / 256))
+        return 2 * np.cos(2 * np.pi * waves / length * self.points(n))[None]
+
+    def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
+        """The stencil of -(u_x u + u_xx + u_xxxx), terms with the same points taken together.
+
+        (u_{i+1}^2 - u_{i-1}^2) / (4 dx) is a product of their sum and their difference, and
+        u_xx and u_xxxx need that sum as well.
+        """
+        second, fourth = 1 / self.dx**2, 1 / self.dx**4
+        convection = real(-1 / (4 * self.dx))
+        center = real(2 * second - 6 * fourth)
+        near = real(4 * fourth - second)
+        far = real(-fourth)
+
+        @arithmetic.jit
+        def slope(stencil):
+            left2, left, mine, right, right2 = stencil
+            both = left + right
+            linear = center * mine + far * (left2 + right2)
+            return linear + both * (near + convection * (right - left))
+
+        return slope
+
+
+@dataclass(frozen=True)
+class Euler(Problem):
+    """Sod's shock tube: the Euler equations between two fixed ends (magee2017, appendix D).
+
+    q = (rho, rho u, rho e), e the total energy of a unit mass, p = (gamma-1)(rho e - rho u^2 / 2).
+    A finite-volume scheme on n cells of width 1 / (n - 2): the first and the last lie outside of
+    the tube and hold its initial states. At each face the states of both sides are extrapolated,
+
+        qL = q_{i-1} + min(rL, 1) (q_i - q_{i-1}) / 2,   rL = (p_i - p_{i-1}) / (p_{i-1} - p_{i-2}),
+        qR = q_i + min(rR, 1) (q_{i-1} - q_i) / 2,       rR = (p_i - p_{i-1}) / (p_{i+1} - p_i),
+
+    uncorrected where a ratio is negative, zero or undefined (equations 15 to 17); twice the flux is
+
+        G = F(qL) + F(qR) + (c + |u|) (qL - qR),
+
+    c and u those of Roe's average of qL and qR (18 to 20). Time steps are the midpoint rule, whose
+    weights are dt / (4 dx) and dt / (2 dx) for differences of G.
+
+    Parameters
+    ----------
+    ratio : float
+        dt / dx, at most 0.21.
+    gamma : float
+        Ratio of specific heats.
+    """
+
+    ratio: float = 0.2
+    gamma: float = 1.4
+
+    name = "euler"
+    fields = ("rho", "rho u", "rho e")
+    reach = 2
+    boundary = "fixed"
+    LEFT: ClassVar = (1.0, 0.0, 1.0)
+    """Density, velocity and pressure at first, left of the diaphragm at x = 1/2."""
+    RIGHT: ClassVar = (0.125, 0.0, 0.1)
+    LONGEST: ClassVar = 0.21
+
+    def __post_init__(self) -> None:
+        for name in ("ratio", "gamma"):
+            _positive(name, getattr(self, name))
+        if self.ratio > self.LONGEST:
+            raise ValueError(f"ratio = {self.ratio}; allowed: dt / dx up to {self.LONGEST}")
+        if self.gamma <= 1:
+            raise ValueError(f"gamma = {self.gamma}; allowed: more than 1")
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        return (self.ratio / 4, self.ratio / 2)
+
+    def spacing(self, n: int) -> float:
+        return 1 / (n - 2)
+
+    def time_step(self, n: int) -> float:
+        return self.ratio / (n - 2)
+
+    def points(self, n: int) -> np.ndarray:
+        """Centers of the cells; the first is left of 0, the last right of 1."""
+        return (np.arange(n) - 0.5) / (n - 2)
+
+    def initial(self, n: int) -> np.ndarray:
+        left = self.points(n) < 0.5
+        rho, u, p = (np.where(left, *pair) for pair in zip(self.LEFT, self.RIGHT, strict=True))
+        return self.conserved(rho, u, p)
+
+    def conserved(self, rho: np.ndarray, u: np.ndarray, p: np.ndarray) -> np.ndarray:
+        """(3, n) states of density, velocity and pressure."""
+        return np.stack([rho, rho * u, p / (self.gamma - 1) + 0.5 * rho * u * u])
+
+    def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
+        """G_{i-1/2} - G_{i+1/2}."""
+        jit, where, sqrt = arithmetic.jit, arithmetic.where, arithmetic.sqrt
+        zero, half, one = real(0), real(0.5), real(1)
+        gas = real(self.gamma - 1)
+        sound = real(self.gamma * (self.gamma - 1))
+
+        @jit
+        def pressure(q):
+            rho, m, e = q
+            return gas * (e - half * m * m / rho)
+
+        @jit
+        def correction(step, reference):
+            # half of min(step / reference, 1) where they have one sign
+            usable = step * reference > zero
+            ratio = step / where(usable, reference, one)
+            return where(usable, half * where(ratio < one, ratio, one), zero)
+
+        @jit
+        def between(q, other, share):
+            return (
+                q[0] + share * (other[0] - q[0]),
+                q[1] + share * (other[1] - q[1]),
+                q[2] + share * (other[2] - q[2]),
+            )
+
+        @jit
+        def twice_flux(left, right, p_left2, p_left, p_right, p_right2):
+            step = p_right - p_left
+            ql = between(left, right, correction(step, p_left - p_left2))
+            qr = between(right, left, correction(step, p_right2 - p_right))
+            vl, vr = one / ql[0], one / qr[0]
+            ul, ur = ql[1] * vl, qr[1] * vr
+            pl = gas * (ql[2] - half * ql[1] * ul)
+            pr = gas * (qr[2] - half * qr[1] * ur)
+            # Roe's average weighs velocity and energy by the roots of the densities.
+            sl, sr = sqrt(ql[0]), sqrt(qr[0])
+            per = one / (sl + sr)
+            u = (sl * ul + sr * ur) * per
+            e = (sl * ql[2] * vl + sr * qr[2] * vr) * per
+            radius = sqrt(sound * (e - half * u * u)) + abs(u)
+            return (
+                ql[1] + qr[1] + radius * (ql[0] - qr[0]),
+                ql[1] * ul + pl + qr[1] * ur + pr + radius * (ql[1] - qr[1]),
+                (ql[2] + pl) * ul + (qr[2] + pr) * ur + radius * (ql[2] - qr[2]),
+            )
+
+        @jit
+        def slope(stencil):
+            left2, left, mine, right, right2 = stencil
+            p_left, p, p_right = pressure(left), pressure(mine), pressure(right)
+            west = twice_flux(left, mine, pressure(left2), p_left, p, p_right)
+            east = twice_flux(mine, right, p_left, p, p_right, pressure(right2))
+            return west[0] - east[0], west[1] - east[1], west[2] - east[2]
+
+        return slope
+
+
+PROBLEMS = {problem.name: problem for problem in (Heat, KuramotoSivashinsky, Euler)}
+
+
+def as_problem(problem: Problem | str) -> Problem:
+    """A problem by name, with its default parameters, or as it is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is neither a Problem nor a name of one.
+    """
+    if isinstance(problem, Problem):
+        return problem
+    if not isinstance(problem, str):
+        raise TypeError(f"problem = {problem!r}; allowed: a Problem or its name")
+    if problem not in PROBLEMS:
+        allowed = ", ".join(map(repr, PROBLEMS))
+        raise ValueError(f"problem = {problem!r}; allowed are {allowed}")
+    return PROBLEMS[problem]()

@@ -1,0 +1,379 @@
+"""The solver: allocate, launch cycle after cycle, return."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device, Kernel
+from dgbook.gpu import device as find_device
+from dgbook.swept import cpu
+from dgbook.swept.kernels.classic import make_classic
+from dgbook.swept.kernels.register import (
+    make_register_diamond,
+    make_register_down,
+    make_register_up,
+)
+from dgbook.swept.kernels.shared import make_diamond, make_down, make_up
+from dgbook.swept.plan import (
+    DTYPES,
+    SCHEMES,
+    Plan,
+    check_steps,
+    default_plan,
+    illegal,
+    node_points,
+    steps_between_results,
+)
+from dgbook.swept.problem import Problem, as_problem
+
+RECORDED = 32
+"""Pairs of launches in one recording; longer runs replay it."""
+
+
+def run(
+    problem: Problem | str,
+    scheme: str = "shared",
+    n: int = 1024,
+    steps: int = 1024,
+    dtype: str = "float64",
+    device: Device | str = "auto",
+    threads: int | None = None,
+    initial: np.ndarray | None = None,
+) -> np.ndarray:
+    """Advance a problem by time steps with one of the paper's schemes.
+
+    ::
+
+        u = swept.run(problem="heat", scheme="shared", n=2048, steps=4096)
+
+    Parameters
+    ----------
+    initial : (fields, n) array, optional
+        Where to begin; if not given, at the problem's initial condition.
+    steps : int
+        Where results can be read: see `Solver.steps_between_results`.
+
+    The other parameters, and the exceptions, are those of `Solver`.
+
+    Returns
+    -------
+    (fields, n) array of dtype
+    """
+    solver = Solver(problem, scheme, n, dtype, device, threads)
+    return solver.run(solver.initial() if initial is None else initial, steps)
+
+
+class Solver:
+    """A problem on n points and a scheme that advances it.
+
+    Parameters
+    ----------
+    problem : Problem or {"heat", "ks", "euler"}
+        A name stands for the problem with its default parameters.
+    scheme : {"classic", "shared", "hybrid", "register"}
+        All compute the same numbers. On the CPU the swept schemes are one: nodes on cores.
+    n : int
+        Points. Of swept schemes a multiple of `threads`, of Hybrid two of them or more.
+    dtype : {"float64", "float32"}
+    device : Device or {"auto", "cuda", "cpu", "simulator"}
+    threads : int, optional
+        Of a block, see `Plan`; of swept schemes multiples of 4 (heat) or 8 (the others), of
+        Register those of 32. If not given, up to 128 (Classic 256) that divide n.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as above; the message names it.
+    RuntimeError
+        For "cuda" where there is no CUDA device.
+
+    Attributes
+    ----------
+    plan : Plan
+    steps_between_results : int
+        Runs are multiples of so many steps.
+    """
+
+    def __init__(
+        self,
+        problem: Problem | str,
+        scheme: str = "shared",
+        n: int = 1024,
+        dtype: str = "float64",
+        device: Device | str = "auto",
+        threads: int | None = None,
+    ) -> None:
+        self.problem = as_problem(problem)
+        if scheme not in SCHEMES:
+            raise ValueError(f"scheme = {scheme!r}; allowed are {', '.join(map(repr, SCHEMES))}")
+        if not isinstance(n, int | np.integer) or isinstance(n, bool):
+            raise TypeError(f"n = {n!r}; allowed: an integer")
+        if np.dtype(dtype).name not in DTYPES:
+            raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
+        self.scheme, self.n, self.dtype = scheme, int(n), np.dtype(dtype)
+        name = self.dtype.name
+        if threads is None:
+            self.plan = default_plan(self.problem, scheme, self.n, name)
+        else:
+            self.plan = Plan(threads)
+        if trouble := illegal(self.problem, scheme, self.plan, self.n, name):
+            raise ValueError(trouble)
+        self.device = device if isinstance(device, Device) else find_device(device)
+        self.steps_between_results = steps_between_results(self.problem, scheme, self.plan)
+
+    @property
+    def x(self) -> np.ndarray:
+        """Coordinates of the points, (n,)."""
+        return self.problem.points(self.n)
+
+    @property
+    def time_step(self) -> float:
+        """Length of a time step."""
+        return self.problem.time_step(self.n)
+
+    def initial(self) -> np.ndarray:
+        """The problem's initial condition, (fields, n)."""
+        return self.problem.initial(self.n).astype(self.dtype)
+
+    def run(self, u: np.ndarray, steps: int) -> np.ndarray:
+        """The state `steps` time steps after u, (fields, n); u stays as it is.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If u has another shape or is not real, or steps are not as in `steps_between_results`.
+        """
+        u = np.asarray(u)
+        shape = (len(self.problem.fields), self.n)
+        if u.shape != shape:
+            raise ValueError(f"u has shape {u.shape}; allowed: (fields, n) = {shape}")
+        if u.dtype.kind not in "fiu":
+            raise TypeError(f"u has dtype {u.dtype}; allowed: real numbers")
+        check_steps(self.problem, self.scheme, self.plan, steps)
+        launcher = self.launcher(u.astype(self.dtype))
+        launcher.record(int(steps))()
+        return launcher.download()
+
+    def launcher(self, u: np.ndarray) -> Launcher:
+        """The arrays of a run on the device, beginning with the state u (fields, n).
+
+        For those who measure: ``advance = solver.launcher(u).record(steps)``, then ``advance()``
+        as often as needed. Each call goes on where the one before stopped.
+        """
+        kinds = {"classic": Classic, "hybrid": Hybrid}
+        return kinds.get(self.scheme, Swept)(self, u)
+
+
+class Launcher(ABC):
+    """A state on a device; the schemes derive from it.
+
+    Attributes
+    ----------
+    u : (fields n,) array of the device
+        The state at the time that was last reached.
+    """
+
+    def __init__(self, solver: Solver, u: np.ndarray) -> None:
+        self.solver, self.device = solver, solver.device
+        self.problem, self.plan, self.dtype = solver.problem, solver.plan, solver.dtype.name
+        self.n = solver.n
+        self.u = self.device.array(np.array(u, solver.dtype).ravel())
+
+    @abstractmethod
+    def record(self, steps: int) -> Callable[[], None]:
+        """A function that advances the state by so many steps, ready to be called again."""
+
+    def download(self) -> np.ndarray:
+        """The state as a NumPy array (fields, n)."""
+        return self.device.to_numpy(self.u).reshape(-1, self.n)
+
+    def _room(self) -> Any:
+        return self.device.empty(self.u.size, self.dtype)
+
+    def _repeat(self, pair: list[Callable], count: int, last: list[Callable]) -> Callable:
+        """Record the launches `pair` so many times, and `last` behind them; replay all."""
+        capture = self.device.capture
+        whole, rest = divmod(count, RECORDED)
+        many = capture(partial(_each, pair * RECORDED)) if whole else None
+        end = capture(partial(_each, pair * rest + last)) if rest or last else None
+
+        def replay() -> None:
+            for _ in range(whole):
+                many()
+            if end:
+                end()
+
+        return replay
+
+
+def _each(launches: list[Callable]) -> None:
+    for launch in launches:
+        launch()
+
+
+# --------------------------------------------------------------------------------------- Classic
+
+
+@lru_cache(maxsize=64)
+def classic_kernels(problem: Problem, dtype: str) -> tuple[Kernel, ...]:
+    """A kernel for each substep, compiled once for equal arguments."""
+    return tuple(make_classic(problem, stage, dtype) for stage in range(len(problem.weights)))
+
+
+class Classic(Launcher):
+    """A launch a substep."""
+
+    def __init__(self, solver: Solver, u: np.ndarray) -> None:
+        super().__init__(solver, u)
+        self.other = self._room()
+
+    def record(self, steps: int) -> Callable[[], None]:
+        if self.device.kind == "cpu":
+            advance = cpu.make_classic(self.problem, self.dtype)
+            return partial(advance, self.u, self.other, steps)
+        kernels = classic_kernels(self.problem, self.dtype)
+        launch = -(-self.n // self.plan.threads), self.plan.threads
+        there = partial(kernels[0][launch], self.u, self.other)
+        back = partial(kernels[-1][launch], self.other, self.u)
+        if len(kernels) == 2:
+            return self._repeat([there, back], steps, [])
+        home = [there, partial(_copy, self.other, self.u)] if steps % 2 else []
+        # Two steps of one substep: there and back.
+        pairs = self._repeat([there, back], steps // 2, [])
+        return partial(_each, [pairs, *home])
+
+
+def _copy(source: Any, target: Any) -> None:
+    target[:] = source
+
+
+# --------------------------------------------------------------------------------------- swept
+
+
+@lru_cache(maxsize=64)
+def swept_kernels(problem: Problem, node: int, dtype: str) -> dict[Any, Kernel]:
+    """Shared's kernels: "up", ("diamond", shifted), ("down", shifted) and Hybrid's "rest"."""
+    return {
+        "up": make_up(problem, node, dtype),
+        "rest": make_diamond(problem, node, dtype, True, first=1),
+        **{("diamond", s): make_diamond(problem, node, dtype, s) for s in (False, True)},
+        **{("down", s): make_down(problem, node, dtype, s) for s in (False, True)},
+    }
+
+
+@lru_cache(maxsize=64)
+def register_kernels(problem: Problem, dtype: str) -> dict[Any, Kernel]:
+    """Register's kernels, under the same keys."""
+    return {
+        "up": make_register_up(problem, dtype),
+        **{("diamond", s): make_register_diamond(problem, dtype, s) for s in (False, True)},
+        **{("down", s): make_register_down(problem, dtype, s) for s in (False, True)},
+    }
+
+
+class Swept(Launcher):
+    """Shared and Register: an up-triangle, diamonds whose nodes shift to and fro, a down-triangle.
+
+    Each launch but the last takes all points a triangle's height further. On the CPU the same with
+    nodes on cores.
+    """
+
+    def __init__(self, solver: Solver, u: np.ndarray) -> None:
+        super().__init__(solver, u)
+        self.every = solver.steps_between_results
+        size = self.u.size
+        # One array for both, so that the edges at the boundary, the last node's right one and the
+        # first node's left one, lie side by side and one copy takes them to the CPU.
+        self.edges = [self.device.empty(2 * size, self.dtype) for _ in range(2)]
+        self.sides = [(both[size:], both[:size]) for both in self.edges]
+
+    def record(self, steps: int) -> Callable[[], None]:
+        up, pair, down = self._launches()
+        diamonds = steps // self.every - 1
+        shifted = diamonds % 2 == 0  # of the down-triangles: not of the last diamonds
+        last = [*([] if shifted else pair[:1]), down[shifted]]
+        middle = self._repeat(pair, diamonds // 2, last)
+        return partial(_each, [self.device.capture(up), middle])
+
+    def _launches(self) -> tuple[Callable, list[Callable], dict[bool, Callable]]:
+        """The up-triangle, two diamonds, and the down-triangles by whether they are shifted."""
+        first, second = self.sides
+        if self.device.kind == "cpu":
+            node = node_points(self.solver.scheme, self.plan)
+            nodes = cpu.Nodes(self.problem, node, self.dtype)
+            return (
+                partial(nodes.up, self.u, *first),
+                [
+                    partial(nodes.diamond, *first, *second, True),
+                    partial(nodes.diamond, *second, *first, False),
+                ],
+                {
+                    True: partial(nodes.down, *first, self.u, True),
+                    False: partial(nodes.down, *second, self.u, False),
+                },
+            )
+        kernels = (
+            register_kernels(self.problem, self.dtype)
+            if self.solver.scheme == "register"
+            else swept_kernels(self.problem, self.plan.threads, self.dtype)
+        )
+        launch = self.n // self.plan.threads, self.plan.threads
+        return (
+            partial(kernels["up"][launch], self.u, *first),
+            [
+                partial(kernels["diamond", True][launch], *first, *second),
+                partial(kernels["diamond", False][launch], *second, *first),
+            ],
+            {
+                True: partial(kernels["down", True][launch], *first, self.u),
+                False: partial(kernels["down", False][launch], *second, self.u),
+            },
+        )
+
+
+class Hybrid(Swept):
+    """Shared, but the diamond that is split at the boundary is computed by the CPU meanwhile.
+
+    Its edges travel to the CPU and back in every cycle, and no recording can hold what Python
+    does in between: launches come from Python one by one.
+    """
+
+    def record(self, steps: int) -> Callable[[], None]:
+        if self.device.kind == "cpu":
+            return super().record(steps)
+        up, pair, down = self._launches()
+        pair[0] = self._shifted_diamond()
+        diamonds = steps // self.every - 1
+        shifted = diamonds % 2 == 0
+        last = [*([] if shifted else pair[:1]), down[shifted]]
+        return partial(_each, [up, *pair * (diamonds // 2), *last])
+
+    def _shifted_diamond(self) -> Callable[[], None]:
+        nodes = cpu.Nodes(self.problem, self.plan.threads, self.dtype)
+        rest = swept_kernels(self.problem, self.plan.threads, self.dtype)["rest"]
+        launch = rest[self.n // self.plan.threads - 1, self.plan.threads]
+        return partial(_shared_out, launch, nodes, self.device, self.n, self.edges[0], *self.sides)
+
+
+def _shared_out(
+    launch: Callable,
+    nodes: cpu.Nodes,
+    device: Device,
+    n: int,
+    edges: Any,
+    old: tuple[Any, Any],
+    new: tuple[Any, Any],
+) -> None:
+    """A diamond of all nodes: the split one on the CPU, the rest on the device at the same time."""
+    middle = edges.size // 2
+    size = middle // n * nodes.node
+    # First the copy, which waits for the edges; then the launch, which does not wait for anything.
+    right, left = np.split(device.to_numpy(edges[middle - size : middle + size]), 2)
+    launch(*old, *new)
+    for side, mine in zip(new, nodes.split(left, right, n), strict=True):
+        side[:size] = device.array(mine)

@@ -1,0 +1,89 @@
+"""Wrong kernels of the swept family: each has one mistake that is easy to make."""
+
+import dataclasses
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.swept.kernels import shared
+from dgbook.swept.problem import Heat
+
+
+def make_diamond_with_swapped_edges(problem, node, dtype):
+    """The shifted diamond seeded by the left edge of the node on its left, and so on."""
+    right = shared.make_diamond(problem, node, dtype, True)
+
+    class Swapped:
+        def __getitem__(self, launch):
+            return lambda left, right_, *new: right[launch](right_, left, *new)
+
+    return Swapped()
+
+
+def make_up_with_a_wide_stencil(problem, node, dtype):
+    """The up-triangle of the heat equation with T_{i+2} for T_{i+1}."""
+    return _heat_up(problem, node, dtype, right=2)
+
+
+def make_up_without_barrier(problem, node, dtype):
+    """The up-triangle without barriers between its levels."""
+    return _heat_up(problem, node, dtype, barriers=False)
+
+
+def _heat_up(problem, node, dtype, right=1, barriers=True):
+    """The up-triangle of the heat equation, written out, with what is wrong as a parameter."""
+    real = np.dtype(dtype).type
+    fo = real(problem.fourier)
+    width, half = node + 2, node // 2
+
+    @jit
+    def up(u, left, right_edges):
+        rows = cuda.shared.array(2 * width, real)
+        t = cuda.threadIdx.x
+        b = cuda.blockIdx.x
+        rows[t + 1] = u[b * node + t]
+        cuda.syncthreads()
+        for level in range(1, half):
+            source = (level + 1) % 2 * width + t + 1
+            target = level % 2 * width + t + 1
+            if level <= t < node - level:
+                mine = rows[source]
+                rows[target] = mine + fo * (rows[source - 1] + rows[source + right] - 2 * mine)
+            if barriers:
+                cuda.syncthreads()
+        at = b * node + t
+        left[at] = rows[t + 1] if t < half else rows[width + t - half + 2]
+        right_edges[at] = rows[t + 1 + half] if t < half else rows[width + t]
+
+    return up
+
+
+def make_down_with_swapped_rows(problem, node, dtype):
+    """The down-triangle that returns the odd row, a level below the full one."""
+    real = np.dtype(dtype).type
+    width = node + 2 * problem.reach
+    march = shared.make_march(problem, node, dtype)
+    _, insert = shared.make_edges(problem, node)
+
+    @jit
+    def down(left, right, u):
+        rows = cuda.shared.array(2 * width, real)
+        t = cuda.threadIdx.x
+        b = cuda.blockIdx.x
+        n = u.size
+        insert(rows, left, right, b, n, t, False)
+        cuda.syncthreads()
+        march(rows, t, b * node + t, n, 1, node // (2 * problem.reach))
+        u[b * node + t] = rows[width + t + 1]
+
+    return down
+
+
+def make_diamond_without_boundary(problem, node, dtype):
+    """The shifted diamond whose split node knows nothing of the ends."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Ring(Heat):
+        boundary = "periodic"
+
+    return shared.make_diamond(Ring(problem.dx, problem.dt), node, dtype, True)

@@ -22,7 +22,7 @@ ELEMENTS_AT_A_TIME = 2**13
 
 
 class NodalSolver(ABC):
-    """Nodal DG in space and low-storage Runge-Kutta in time, for a family of equations.
+    """Nodal DG in space and Runge-Kutta in time, for a family of equations.
 
     A family derives its own solver, says what its fields are and how it takes a step.
 
@@ -66,11 +66,15 @@ class NodalSolver(ABC):
 
     @abstractmethod
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Any:
-        """On a device: what `_HostStepper` is on the host, for steps dt from u at t + done dt."""
+        """On a device: what `HostStepper` is on the host, for steps dt from u at t + done dt."""
 
     @abstractmethod
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         """What a function of space returned, as an array (n, *shape)."""
+
+    def _host_stepper(self, u: np.ndarray, dt: float) -> HostStepper:
+        """What takes the steps on the host."""
+        return HostStepper(self, u, dt)
 
     def _energy_weights(self) -> np.ndarray:
         """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
@@ -158,7 +162,7 @@ class NodalSolver(ABC):
         if not 0 <= done <= count:
             raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
         stepper = (
-            _HostStepper(self, u, dt)
+            self._host_stepper(u, dt)
             if self.device.kind == "cpu"
             else self._stepper(u, t, dt, done)
         )
@@ -268,8 +272,8 @@ class DeviceStepper(ABC):
     """Time steps on a device, recorded once and replayed where no Python has to run between.
 
     A kernel that reads neighbors and writes the new state in one pass writes it beside the old
-    one. A step has five stages, an odd number, so that steps then start from either array in turn:
-    two recordings.
+    one. Where a step has an odd number of stages, steps then start from either array in turn: two
+    recordings.
 
     Parameters
     ----------
@@ -278,7 +282,14 @@ class DeviceStepper(ABC):
         The first is where the run begins.
     live : bool
         Whether Python has to run in every stage: then nothing is recorded.
+
+    Attributes
+    ----------
+    writes : int
+        How often a step writes a new state beside the old one, its stages.
     """
+
+    writes = len(lsrk45.A)
 
     def __init__(self, launcher: Any, states: list[Any], live: bool) -> None:
         self.launcher, self.states = launcher, states
@@ -301,7 +312,7 @@ class DeviceStepper(ABC):
         """One step from time t, of which recordings know nothing."""
         advance = self.replay[self.current] if self.replay else self._stages(self.current, t)
         advance()
-        self.current = (self.current + len(lsrk45.A)) % len(self.states)
+        self.current = (self.current + self.writes) % len(self.states)
 
     @property
     def state(self) -> Any:
@@ -321,15 +332,23 @@ class DeviceStepper(ABC):
         self.state[:] = self.launcher.device.array(raw)
 
 
-class _HostStepper:
-    """Time steps by NumPy, with the solver's own right-hand side."""
+class HostStepper:
+    """Time steps by NumPy, with the solver's own right-hand side.
+
+    Attributes
+    ----------
+    advance : function
+        ``advance(rhs, u, t, dt)`` takes one step and changes u in place, see `dgbook.time`.
+    """
+
+    advance = staticmethod(lsrk45.advance)
 
     def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float) -> None:
         self.solver, self.u, self.dt = solver, u.copy(), dt
 
     def step(self, t: float) -> None:
         """One step from time t."""
-        lsrk45.advance(self.solver.rhs, self.u, t, self.dt)
+        self.advance(self.solver.rhs, self.u, t, self.dt)
 
     def download(self) -> np.ndarray:
         """A copy of the state."""

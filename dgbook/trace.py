@@ -73,10 +73,15 @@ def trace(mesh: Mesh, element: NodalElement) -> Trace:
     Raises
     ------
     ValueError
-        If mesh and element differ in dimension, or an index does not fit 32 bits.
+        If mesh and element differ in dimension, the element has no nodes on its faces (order 0), or
+        an index does not fit 32 bits.
     """
     if mesh.dim != element.dim:
         raise ValueError(f"element.dim = {element.dim}; this mesh needs {mesh.dim}")
+    if element.order < 1:
+        raise ValueError(
+            f"order = {element.order}; allowed: 1 or more, so that there are nodes on the faces"
+        )
     boundary_faces = mesh.boundary_faces
     largest = (mesh.K + len(boundary_faces)) * max(WAYS, element.Np)
     if largest > np.iinfo(np.int32).max:

@@ -190,22 +190,31 @@ def ball(name: str, size: float) -> None:
     save(CHAPTER_MESHES / f"{name}.msh", binary=True)
 
 
-def sphere_shell() -> None:
-    """Between a sphere of radius 1 and one of about 3.5. Boundaries "sphere" and "farfield"."""
+# Element size at the sphere and at the far boundary, radius of that boundary.
+SHELLS = {
+    "sphere_shell.msh": (0.22, 0.7, 3.5),
+    "sphere_shell_far.msh.gz": (0.22, 0.9, 6.0),
+    "sphere_shell_fine.msh.gz": (0.11, 0.6, 3.5),
+}
+
+
+def sphere_shell(name: str) -> None:
+    """Between a sphere of radius 1 and a larger one. Boundaries "sphere" and "farfield"."""
+    near, far, boundary = SHELLS[name]
     start()
     occ = gmsh.model.occ
-    occ.cut([(3, occ.addSphere(0, 0, 0, 3.5))], [(3, occ.addSphere(0, 0, 0, 1))])
+    occ.cut([(3, occ.addSphere(0, 0, 0, boundary))], [(3, occ.addSphere(0, 0, 0, 1))])
     occ.synchronize()
     radius = {t: gmsh.model.getBoundingBox(2, t)[3] for _, t in gmsh.model.getEntities(2)}
     outer, inner = sorted(radius, key=radius.get, reverse=True)
     gmsh.model.addPhysicalGroup(2, [inner], name="sphere")
     gmsh.model.addPhysicalGroup(2, [outer], name="farfield")
     gmsh.model.addPhysicalGroup(3, [t for _, t in gmsh.model.getEntities(3)], name="vacuum")
-    size_from_distance([inner], [], near=0.22, far=0.7, reach=2.0)
+    size_from_distance([inner], [], near=near, far=far, reach=boundary - 1.5)
     gmsh.model.mesh.generate(3)
     gmsh.model.mesh.optimize("Netgen")
     scale_to_ball(inner)
-    save(CHAPTER_MESHES / "sphere_shell.msh", binary=True)
+    save(CHAPTER_MESHES / name, binary=True)
 
 
 def airfoil() -> None:
@@ -235,6 +244,32 @@ def airfoil() -> None:
     size_from_distance([], profile, near=0.04, far=0.4, reach=1.6)
     gmsh.model.mesh.generate(2)
     save(CHAPTER_MESHES / "airfoil.msh")
+
+
+def vortex() -> None:
+    """The square [-5, 5]^2, unstructured.
+
+    Boundaries "x-", "x+", "y-", "y+", as of ``dgbook.mesh.box``; opposite ones match, so that they
+    can be joined.
+    """
+    start()
+    geo = gmsh.model.geo
+    corners = [geo.addPoint(a, b, 0) for a, b in ((-5, -5), (5, -5), (5, 5), (-5, 5))]
+    sides = [geo.addLine(corners[i], corners[(i + 1) % 4]) for i in range(4)]
+    surface = geo.addPlaneSurface([geo.addCurveLoop(sides)])
+    for side in sides:
+        geo.mesh.setTransfiniteCurve(side, 21)
+    geo.synchronize()
+    for side, name in zip(sides, ("y-", "x+", "y+", "x-"), strict=True):
+        gmsh.model.addPhysicalGroup(1, [side], name=name)
+    gmsh.model.addPhysicalGroup(2, [surface], name="fluid")
+    gmsh.option.setNumber("Mesh.MeshSizeExtendFromBoundary", 1)
+    gmsh.model.mesh.generate(2)
+    # Gmsh divides a line to 1e-11: joined edges would differ in length, and lose mass.
+    tags, points, _ = gmsh.model.mesh.getNodes(1)
+    for tag, point in zip(tags, points.reshape(-1, 3), strict=True):
+        gmsh.model.mesh.setNode(tag, np.round(point, 6), [])
+    save(CHAPTER_MESHES / "vortex.msh")
 
 
 def two_boxes() -> None:
@@ -292,13 +327,14 @@ def periodic_cube() -> None:
 MESHES = {
     "aeroplane": aeroplane,
     "airfoil": airfoil,
+    "vortex": vortex,
     "two_boxes": two_boxes,
     "periodic_cube": periodic_cube,
     "jet": jet,
     **{name: partial(cavity, name) for name in CAVITIES},
     "ball": partial(ball, "ball", 0.217),
     "ball_coarse": partial(ball, "ball_coarse", 0.43),
-    "sphere_shell": sphere_shell,
+    **{name.split(".")[0]: partial(sphere_shell, name) for name in SHELLS},
 }
 
 

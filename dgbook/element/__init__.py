@@ -25,6 +25,7 @@ from .simplex import (
     reference_vertices,
     space_dimension,
 )
+from .symmetric import triangle_quadrature
 
 __all__ = [
     "MAX_ORDER",
@@ -51,6 +52,7 @@ __all__ = [
     "reference_vertices",
     "simplex_quadrature",
     "space_dimension",
+    "triangle_quadrature",
     "vandermonde",
     "warp_and_blend",
 ]

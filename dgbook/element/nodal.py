@@ -26,7 +26,8 @@ class NodalElement:
     dim : int
         1 (interval), 2 (triangle) or 3 (tetrahedron).
     order : int
-        Polynomial degree N, 1 to 15.
+        Polynomial degree N, 0 to 15. At order 0 the one node is the centroid, which lies on no
+        face and yet is the only entry of ``face_nodes`` of each: its value is the trace.
 
     Raises
     ------
@@ -59,7 +60,7 @@ class NodalElement:
 
     def __post_init__(self) -> None:
         check_integer("dim", self.dim, 1, 3)
-        check_integer("order", self.order, 1, MAX_ORDER)
+        check_integer("order", self.order, 0, MAX_ORDER)
 
     @property
     def Np(self) -> int:
@@ -113,9 +114,10 @@ class NodalElement:
         The trace of the element's own nodes, the same for every face. In three dimensions these are
         not the nodes of the triangle (see :func:`dgbook.element.nodes.warp_and_blend`).
         """
-        # Any face would do. On the last one the face's vertices are numbers 0..dim-1.
-        trace = barycentric(self.nodes[self.face_nodes[self.dim]])
-        return read_only(cartesian(trace[:, : self.dim]))
+        # Any face would do. On the last one the face's vertices are numbers 0..dim-1. The quotient
+        # is for order 0: it projects the centroid of the element onto that of the face.
+        trace = barycentric(self.nodes[self.face_nodes[self.dim]])[:, : self.dim]
+        return read_only(cartesian(trace / trace.sum(axis=1, keepdims=True)))
 
     @shared_property
     def face_mass(self) -> np.ndarray:

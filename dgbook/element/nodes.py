@@ -79,13 +79,13 @@ def warp_and_blend(dim: int, order: int) -> np.ndarray:
     dim : int
         1, 2 or 3.
     order : int
-        1 to 15, where the published parameters end.
+        0 to 15, where the published parameters end; at order 0 the centroid.
 
     Returns
     -------
     (Np, dim) array
         Node n belongs to ``multi_indices(dim, order)[n]``. In one dimension these are the
-        Gauss-Lobatto points, and so they are on every edge.
+        Gauss-Lobatto points, and so they are on every edge (but at order 0, which has none there).
 
     Raises
     ------
@@ -101,7 +101,9 @@ def warp_and_blend(dim: int, order: int) -> np.ndarray:
     orders 5 to 9.
     """
     check_integer("dim", dim, 1, 3)
-    check_integer("order", order, 1, MAX_ORDER)
+    check_integer("order", order, 0, MAX_ORDER)
+    if order == 0:
+        return cartesian(np.full((1, dim + 1), 1 / (dim + 1)))
     if dim == 1:
         return gauss_lobatto(order)[0][:, None]
     indices = multi_indices(dim, order)

@@ -99,6 +99,33 @@ class Device:
 
         return replay
 
+    def concurrently(self, *functions: Callable[[], None]) -> None:
+        """Launch kernels that need not wait for one another, each function's in its own stream.
+
+        What was launched before is done before any of them begins, and what is launched afterwards
+        begins after all of them: the streams fork and join, also inside of `capture`, where they
+        become branches of the graph. On the CPU and the simulator one runs after the other.
+        """
+        if self.kind != "cuda":
+            for function in functions:
+                function()
+            return
+        import cupy
+
+        first, *others = functions
+        here = cupy.cuda.get_current_stream()
+        fork = here.record(cupy.cuda.Event(disable_timing=True))
+        joins = []
+        for number, function in enumerate(others):
+            stream = _side_stream(cupy.cuda.Device().id, number)
+            stream.wait_event(fork)
+            with stream:
+                function()
+            joins.append(stream.record(cupy.cuda.Event(disable_timing=True)))
+        first()  # before the joins: it would wait for them
+        for join in joins:
+            here.wait_event(join)
+
     @property
     def _module(self) -> Any:
         if self.kind == "cuda":
@@ -142,6 +169,14 @@ def device(name: str = "auto") -> Device:
     return _cpu(
         f"{trouble} Until then solvers run their NumPy reference and kernels the simulator."
     )
+
+
+@lru_cache
+def _side_stream(device_id: int, number: int) -> Any:
+    """One of the streams that `Device.concurrently` uses beside the current one."""
+    import cupy
+
+    return cupy.cuda.Stream(non_blocking=True)
 
 
 def versions() -> dict[str, str]:

@@ -1,6 +1,8 @@
 """What the reader is told about his machine, and where arrays and kernels go."""
 
 import importlib
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -79,6 +81,70 @@ def test_a_step_without_a_graph_is_the_step_itself():
         pass
 
     assert device("simulator").capture(step) is step
+
+
+def test_without_streams_one_function_runs_after_the_other():
+    done = []
+    device("simulator").concurrently(lambda: done.append(1), lambda: done.append(2))
+    assert done == [1, 2]
+
+
+class Streams:
+    """As much of CuPy as forks and joins streams; `log` has what each stream was asked for."""
+
+    def __init__(self):
+        self.log, self.current = [], None
+        streams, module = self, types.SimpleNamespace
+
+        class Stream:
+            def __init__(self, non_blocking=False):
+                self.name = "side" if non_blocking else "main"
+
+            def record(self, event):
+                event.name = f"{self.name}'s event"
+                streams.log.append(f"{self.name} records")
+                return event
+
+            def wait_event(self, event):
+                streams.log.append(f"{self.name} waits for {event.name}")
+
+            def __enter__(self):
+                self.before, streams.current = streams.current, self
+
+            def __exit__(self, *_):
+                streams.current = self.before
+
+        def event(disable_timing):
+            return module()
+
+        self.current = Stream()
+        self.cuda = module(
+            Stream=Stream,
+            Event=event,
+            get_current_stream=lambda: self.current,
+            Device=lambda: module(id=0),
+        )
+
+
+def test_streams_fork_and_join(monkeypatch):
+    """No stream begins early, none waits for another one, and the join waits for all."""
+    module = importlib.import_module("dgbook.gpu.device")
+    streams = Streams()
+    monkeypatch.setitem(sys.modules, "cupy", streams)
+    monkeypatch.setattr(module, "_side_stream", lambda *_: streams.cuda.Stream(True))
+
+    def launched(what):
+        return lambda: streams.log.append(f"{streams.current.name} launches {what}")
+
+    module.Device("cuda", "none", "").concurrently(launched("a"), launched("b"))
+    assert streams.log == [
+        "main records",
+        "side waits for main's event",
+        "side launches b",
+        "side records",
+        "main launches a",
+        "main waits for side's event",
+    ]
 
 
 def test_a_kernel_is_launched_with_a_grid_and_a_block():

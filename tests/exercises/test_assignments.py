@@ -49,6 +49,13 @@ FACTS = {
         hidden=("reference_rhs", "reference_turns", "scatter_like", "test_cavity"),
         note="TimeLimit in test-2-1, Crash in test-5-3",
     ),
+    "03_edges_and_shocks": Facts(
+        answers=19,
+        extra=frozenset(),
+        by_hand=frozenset({"answer-1-1", "answer-2-2", "answer-4-2"}),
+        hidden=("reference_roe", "edge_like", "by_elements", "losing", "Counting"),
+        note="TimeLimit in test-1-4, Crash in test-2-6",
+    ),
 }
 only_first = pytest.mark.parametrize("assignment", [NAME], indirect=True)
 

@@ -1,0 +1,1 @@
+"""The GPU kernels of the Euler equations, one operator a file."""

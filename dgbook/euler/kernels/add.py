@@ -1,0 +1,41 @@
+"""Sums of volume and edge integrals: chen's addRes, one thread an element."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+
+
+def make_add(tables, plan):
+    """Kernel that adds to every element's residual those of its edges.
+
+    A thread goes round its element and takes from each edge what was stored
+    for the side on which the element lies (section 3.3). Arguments, all flat:
+
+    left, right (4 Nfp E,)  what edges add to their left and right elements
+    edges (3 K,)            the numbers of an element's edges, element fastest
+    sides (3 K,)            0 where it is the left one there, 1 the right one
+    nodes (3 Nfp,)          of each edge, as the element runs round
+    residual (4 Np K,)      added to
+    """
+    Np, Nfp = tables.Np, tables.Nfp
+    dofs, many = 4 * Np, 4 * Nfp  # of an element and an edge
+    by_element = plan.layout == "element"
+
+    @jit(max_registers=plan.registers)
+    def add(left, right, edges, sides, nodes, residual):
+        k, K = np.uint32(cuda.grid(1)), np.uint32(edges.size // 3)
+        if k >= K:
+            return
+        E, one = np.uint32(left.size // many), np.uint32(1)
+        to, step = (np.uint32(k * dofs), one) if by_element else (k, K)
+        for f in range(3):
+            e, side = edges[f * K + k], sides[f * K + k]
+            at, stride = (np.uint32(e * many), one) if by_element else (e, E)
+            part = left if side == 0 else right
+            for j in range(Nfp):
+                i = nodes[f * Nfp + j]
+                for s in range(4):
+                    value = part[at + (s * Nfp + j) * stride]
+                    residual[to + (s * Np + i) * step] += value
+
+    return add

@@ -1,0 +1,357 @@
+"""The solver: allocate, loop, look for states that no gas can have, return."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dgbook.euler import reference
+from dgbook.euler.exact import Stream
+from dgbook.euler.fused import FusedLauncher, FusedPlan
+from dgbook.euler.paper import PaperLauncher
+from dgbook.euler.plan import HEALTHY, PaperPlan
+from dgbook.euler.problem import FIELDS, entropy_density, sound_speed, velocity
+from dgbook.gpu import Device
+from dgbook.mesh import Mesh
+from dgbook.solving import ELEMENTS_AT_A_TIME, DeviceStepper, HostStepper, March, NodalSolver
+from dgbook.time import rk4
+
+PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
+"""By name the launcher and the plan that it takes; the first is the default."""
+CHECK_EVERY = 32
+"""Steps on a device after which the host asks whether a state was impossible."""
+
+
+class FlowError(RuntimeError):
+    """The flow has left what a gas can be: a density or a pressure is not positive, or not finite.
+
+    Attributes
+    ----------
+    time : float
+        Of the last good state.
+    element : int
+        The first element at fault after that time.
+    state : (4, K, Np) array
+        The last good state.
+    """
+
+    def __init__(self, what: str, time: float, element: int, state: np.ndarray) -> None:
+        super().__init__(
+            f"{what} in element {element}, in the steps after t = {time:.6g}: the flow is not "
+            "resolved, or the step is too long. Allowed are a finer mesh, another order, the flux "
+            "'rusanov' or a smaller dt; this error's `state` is the last good one"
+        )
+        self.time, self.element, self.state = time, element, state
+
+
+class Solver(NodalSolver):
+    """Quadrature DG in space and the classical Runge-Kutta method in time for the Euler equations.
+
+    ::
+
+        vortex = exact.Vortex(period=10.0)
+        solver = euler.Solver(box((32, 32), -5.0, 5.0, periodic=True), 2)
+        u = solver.interpolate(lambda x, y: vortex(x, y, 0.0))
+        u = solver.run(u, t_end=10.0)
+
+    States are NumPy arrays of shape (4, K, Np): density, momentum rho u and rho v, total energy
+    rho E.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Of triangles.
+    order : int
+        Polynomial degree p, 0 to 6.
+    dtype : {"float64", "float32"}
+    device : Device or {"auto", "cuda", "cpu", "simulator"}
+        On the CPU the NumPy reference runs; elsewhere the kernels.
+    flux : {"roe", "rusanov", "hllc"}
+    boundary : condition or dict
+        For each name in ``mesh.boundary`` "wall", or a function of (x, y, t) that returns the four
+        conservative fields outside, such as `exact.Stream`. A condition alone stands for all names.
+        Functions other than streams are evaluated by Python, three times a step: a GPU then waits.
+    path : {"fused", "paper"}, optional
+        Which kernels: one a stage, the default, or the paper's.
+    plan : FusedPlan or PaperPlan, optional
+        How they are launched; if not given, what the tuner remembers for this GPU, or a default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is not as above; the message names it.
+    RuntimeError
+        For "cuda" where there is no CUDA device.
+
+    Attributes
+    ----------
+    x : (2, K, Np) float64
+        Coordinates of the nodes.
+    operator : reference.Operator
+    device : Device
+    path : str
+
+    Notes
+    -----
+    **States that no gas can have.** A density or pressure that is not positive has no speed of
+    sound, and a step later everything is NaN. On the host every step is checked, at the nodes and
+    at all quadrature points, and the state before it is kept: the error knows the step. On a
+    device that would be a wait for the host in every step. There a kernel looks at the nodes of
+    each new state and writes the number of an element at fault to one integer, which the host reads
+    once in 32 steps, when it also copies the state, and before it hands out a state. Where the
+    integer tells of a fault, the steps since the copy are taken again, with the host's own check of
+    each: error, time and element are those that the host would have found. (Of what is impossible
+    at quadrature points only, a device learns when nodes follow.) NaN compares false with
+    everything, so that both ask "not p > 0" and not "p <= 0".
+    """
+
+    fields = FIELDS
+
+    def __init__(
+        self,
+        mesh: Mesh,
+        order: int,
+        dtype: str = "float64",
+        device: Device | str = "auto",
+        flux: str = "roe",
+        boundary: str | Callable | dict[str, str | Callable] | None = None,
+        path: str | None = None,
+        plan: FusedPlan | PaperPlan | None = None,
+    ) -> None:
+        if path is not None and path not in PATHS:
+            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        super().__init__(mesh, order, dtype, device)
+        self.path = path or next(iter(PATHS))
+        kind = PATHS[self.path][1]
+        if plan is not None and not isinstance(plan, kind):
+            raise TypeError(f"plan = {plan!r}; allowed with path {self.path!r}: a {kind.__name__}")
+        self.operator = reference.assemble(mesh, self.element, flux, boundary, self.dtype.name)
+        self.jacobian = self.operator.jacobian
+        self._plan = plan
+        self._launcher = None
+
+    @property
+    def launcher(self) -> FusedLauncher | PaperLauncher:
+        """The operator on the device, made when first needed."""
+        if self._launcher is None:
+            self._launcher = PATHS[self.path][0](self.operator, self.device, self._plan)
+        return self._launcher
+
+    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """du/dt, (4, K, Np)."""
+        u = self._state(u)
+        if self.device.kind == "cpu":
+            return reference.rhs(self.operator, u, t)
+        out, data = self.launcher.zeros(), Outside(self.operator, self.device)
+        data.evaluate(t, 0.0)
+        self.launcher.rhs(self.launcher.upload(u), data.arrays[0], out)
+        return self.launcher.download(out)
+
+    def stable_dt(self, u: np.ndarray) -> float:
+        """A stable step from the state u, 2.5 / ((2p+1) max_k (|v| + c)_k sum_f Fs).
+
+        It is 0.6 of the diameter of the smallest inscribed ball over (2p+1) (|v| + c). Around a
+        stream on a periodic mesh of right triangles, with Roe's flux, it is 0.6 to 0.9 of the step
+        that the eigenvalues of the linearised operator allow in the worst of five directions, and
+        less on irregular meshes. A run keeps its step: give it a shorter one if the flow will
+        become faster.
+        """
+        u = self._state(u).astype(np.float64)
+        fastest = (np.hypot(*velocity(u)) + sound_speed(u)).max(axis=1)
+        rate = fastest * self.operator.face_scale.sum(axis=1)
+        return 2.5 / ((2 * self.element.order + 1) * float(rate.max()))
+
+    def march(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | None = None,
+        t: float = 0.0,
+        done: int = 0,
+    ) -> March:
+        """As `NodalSolver.march`; where dt is not given it is ``stable_dt(u)``.
+
+        Raises
+        ------
+        ValueError
+            Also if u has a density or a pressure that is not positive.
+        """
+        fault = reference.unphysical(self.operator, self._state(u))
+        if fault:
+            what, k = fault
+            raise ValueError(f"u has {what} in element {k}; allowed: positive")
+        return super().march(u, t_end, self.stable_dt(u) if dt is None else dt, t, done)
+
+    def entropy(self, u: np.ndarray) -> float:
+        """The integral of -rho s / (gamma - 1), s = log(p / rho^gamma), by the volume quadrature.
+
+        A smooth flow keeps it, a shock lowers it; where it grows, the scheme is at fault.
+        """
+        u, tables = self._state(u).astype(np.float64), self.operator.tables
+        total = 0.0
+        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
+            some = slice(first, first + ELEMENTS_AT_A_TIME)
+            density = entropy_density(u[:, some] @ tables.phi_volume.T.astype(np.float64))
+            total += float(self.jacobian[some] @ (density @ tables.w_volume.astype(np.float64)))
+        return total
+
+    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> DeviceSteps:
+        return DeviceSteps(self.launcher, u, t + done * dt, dt)
+
+    def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
+        return HostSteps(self, u, dt)
+
+    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+        return reference.as_fields(values, shape)
+
+
+class Outside:
+    """The given states outside the boundary on a device, at the three times of a step.
+
+    Attributes
+    ----------
+    arrays : three arrays of 4 nb Ne
+        At t, t + dt/2 and t + dt: field f at point q of boundary edge b at (f nb + b) Ne + q; a
+        single zero if there is no boundary. Streams do not change: one array, thrice.
+    live : bool
+        Whether they change, so that Python has to evaluate them in every step.
+    """
+
+    def __init__(self, operator: reference.Operator, device: Device) -> None:
+        self.operator, self.device = operator, device
+        self.live = not all(isinstance(function, Stream) for _, function in operator.sources)
+        size = max(1, len(FIELDS) * operator.boundary_points[0].size)
+        real = operator.tables.dtype
+        self.late = (0.0, 0.5, 1.0) if self.live else (0.0,)  # in steps
+        made = tuple(device.zeros(size, real) for _ in self.late)
+        self.arrays = made if self.live else 3 * made
+
+    def evaluate(self, t: float, dt: float) -> None:
+        """The states for a step from t to t + dt."""
+        for array, c in zip(self.arrays[: len(self.late)], self.late, strict=True):
+            values = reference.boundary_data(self.operator, t + c * dt).ravel()
+            if values.size:
+                array[:] = self.device.array(values)
+
+
+class DeviceSteps(DeviceStepper):
+    """Time steps by kernels, recorded where states outside do not change.
+
+    Every 32 steps, and whenever a state is handed out, it asks the kernels whether a state since
+    the last copy was impossible; see `Solver`.
+
+    Parameters
+    ----------
+    launcher : FusedLauncher or PaperLauncher
+        Others may use it as well: this object has an integer of its own for impossible states.
+    u : (4, K, Np) array
+    t : float
+        Where the steps begin.
+    dt : float
+    """
+
+    def __init__(
+        self, launcher: FusedLauncher | PaperLauncher, u: np.ndarray, t: float, dt: float
+    ) -> None:
+        launcher = copy.copy(launcher)
+        launcher.bad = launcher.device.array(np.array([HEALTHY], np.int32))
+        self.outside, self.dt = Outside(launcher.operator, launcher.device), dt
+        self.outside.evaluate(t, dt)
+        state = launcher.upload(u)
+        self.backup = state.copy()
+        self.since: list[float] = []  # at which times steps began that the backup does not know
+        self.work = launcher.work(state)
+        super().__init__(launcher, [state], self.outside.live)
+
+    def _stages(self, start: int, t: float) -> Callable[[], None]:
+        if self.outside.live:
+            self.outside.evaluate(t, self.dt)
+        arrays = self.states[start], self.work, self.outside.arrays
+        return partial(self.launcher.step, *arrays, self.dt)
+
+    def step(self, t: float) -> None:
+        """One step from time t.
+
+        Raises
+        ------
+        FlowError
+            If this or an earlier step ended in a state that no gas can have.
+        """
+        super().step(t)
+        self.since.append(t)
+        if len(self.since) == CHECK_EVERY:
+            self.check()
+
+    def check(self) -> None:
+        """Ask whether a step since the last copy failed, and copy the state if none did.
+
+        Raises
+        ------
+        FlowError
+            Of the first step that ended in a state that no gas can have.
+        """
+        if not self.since:
+            return
+        if int(self.launcher.device.to_numpy(self.launcher.bad)[0]) != HEALTHY:
+            self._retrace()
+        self.backup[:] = self.state
+        self.since = []
+
+    def _retrace(self) -> None:
+        """Take the steps since the backup again, and look at each state as the host does.
+
+        If that finds nothing, rounding told apart what is zero here and a little less there.
+        """
+        operator = self.launcher.operator
+        self.state[:] = self.backup
+        self.launcher.bad[:] = HEALTHY
+        before = super().download()
+        for t in self.since:
+            super().step(t)
+            after = super().download()
+            if fault := reference.unphysical(operator, after):
+                what, element = fault
+                raise FlowError(what, t, element, before)
+            before = after
+
+    def download(self) -> np.ndarray:
+        """The newest state as a NumPy array; raises `FlowError` as `step` does."""
+        self.check()
+        return super().download()
+
+    def raw(self) -> np.ndarray:
+        """The newest state in the launcher's layout; raises `FlowError` as `step` does."""
+        self.check()
+        return super().raw()
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the newest state by what `raw` returned."""
+        super().restore(raw)
+        self.backup[:] = self.state
+        self.since = []
+
+
+class HostSteps(HostStepper):
+    """Time steps by NumPy, each of them checked."""
+
+    advance = staticmethod(rk4.advance)
+
+    def step(self, t: float) -> None:
+        """One step from time t.
+
+        Raises
+        ------
+        FlowError
+            If it ends in a state that no gas can have.
+        """
+        before = self.u.copy()
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # checked below
+            super().step(t)
+            fault = reference.unphysical(self.solver.operator, self.u)
+        if fault:
+            what, element = fault
+            raise FlowError(what, t, element, before)

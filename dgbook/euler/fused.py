@@ -54,6 +54,9 @@ class FusedPlan:
     unroll : int
         Turns of the loops over points that are unrolled. Where all are, every matrix entry is an
         operand that the instruction names, but the instructions are many.
+    copied : bool
+        Whether every block copies the matrices to shared memory, where a load fetches up to 16
+        bytes, or they stay in constant memory, where it fetches 8.
     passes : int
         Over the nodes whose residual is summed up; every pass computes all fluxes.
 
@@ -69,6 +72,7 @@ class FusedPlan:
     points: int = 1
     shared: bool = True
     unroll: int = 1
+    copied: bool = False
     passes: int = 1
 
     def __post_init__(self) -> None:
@@ -113,9 +117,13 @@ class FusedShape:
 
 
 def shared_bytes(plan: FusedPlan, shape: FusedShape) -> int:
-    """Shared memory of a block: a column for each thread."""
+    """Shared memory of a block: a column for each thread, and the matrices."""
     tables = shape.tables
-    return plan.shared * plan.threads * 4 * (tables.Np + tables.Nfp) * shape.itemsize
+    column = plan.shared * 4 * (tables.Np + tables.Nfp)
+    row = padded(padded(tables.Np, plan.passes), 4)
+    rows = 3 * padded(tables.Nq, plan.points) + 3 * tables.Ne
+    matrices = padded((rows * row + tables.Ne * tables.Nfp) * shape.itemsize, 16)
+    return plan.threads * column * shape.itemsize + plan.copied * matrices
 
 
 def illegal(plan: FusedPlan, shape: FusedShape) -> str:
@@ -148,8 +156,8 @@ CUDA = {
         2: FusedPlan("cuda", 64, 8, 2),
         3: FusedPlan("cuda", 64, 6, 3),
         4: FusedPlan("cuda", 64, 4, 4),
-        5: FusedPlan("cuda", 32, 8, 1),
-        6: FusedPlan("cuda", 32, 6, 2, passes=2),
+        5: FusedPlan("cuda", 32, 8, 4),
+        6: FusedPlan("cuda", 32, 6, 3, passes=2),
     },
 }
 NUMBA = {
@@ -197,6 +205,9 @@ def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> lis
                     continue
                 for points in (1, 2, 3, 4):
                     found.append(FusedPlan(language, threads, blocks, points, passes=passes))
+                for points in (2, 4):
+                    plan = FusedPlan(language, threads, blocks, points, copied=True, passes=passes)
+                    found.append(plan)
                 if small:
                     found.append(FusedPlan(language, threads, blocks, 2, unroll=Nq))
         if small and language == "cuda":
@@ -337,6 +348,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
         "POINTS": plan.points,
         "PASSES": plan.passes,
         "SHARED": int(plan.shared),
+        "COPIED": int(plan.copied),
         "UNROLL": plan.unroll,
         **{name.upper(): _braces(values) for name, values in matrices.items()},
     }

@@ -107,6 +107,10 @@ def test_passes(dtype):
     check(make(4, dtype, FusedPlan("cuda", 32, 1, 2, passes=4)))
 
 
+def test_copied_matrices(dtype):
+    check(make(4, dtype, FusedPlan("cuda", 32, 1, 2, copied=True)))
+
+
 def test_fast_reciprocals_are_exact():
     """Where the hardware finds 20 bits, one more iteration must make the flux of fp64 exact.
 

@@ -21,6 +21,35 @@ from .simplex import (
 )
 
 
+def lattice_position(order: int, a: np.ndarray) -> np.ndarray:
+    """Number of multi-indices in the lattice of degree `order`, in closed form.
+
+    Parameters
+    ----------
+    order : int
+        Degree N.
+    a : (..., dim+1) array of ints
+        Multi-indices of sum N.
+
+    Returns
+    -------
+    (...) array of int
+        With r_d = N - a_dim - ... - a_{d+1}, what is left of the degree for the first d axes,
+
+            number(a) = sum_{d=1..dim} C(r_d + d, d) - C(r_d - a_d + d, d):
+
+        whole layers with a smaller a_dim come first, in the layer whole rows, and so on. It is what
+        a kernel evaluates that stores multi-indices and no columns (chan2015, section 4.2.2).
+    """
+    dim = a.shape[-1] - 1
+    ways = np.array([[math.comb(n + d, d) for n in range(order + 1)] for d in range(dim + 1)])
+    left, number = np.full(a.shape[:-1], order), np.zeros(a.shape[:-1], int)
+    for d in range(dim, 0, -1):
+        number += ways[d, left] - ways[d, left - a[..., d]]
+        left = left - a[..., d]
+    return number
+
+
 def _sparse(rows: int, columns: int, entries: list[tuple[int, int, float]]) -> csr_array:
     """Read-only CSR array of (row, column, value) entries."""
     i, j, values = zip(*entries, strict=True)
@@ -178,6 +207,20 @@ class BernsteinElement:
         layers = face_layers(self.dim, self.order)
         return tuple(tuple(read_only(layer) for layer in face) for face in layers)
 
+    @shared_property
+    def derivative_columns(self) -> np.ndarray:
+        """``[m, a, j]``: number of a - e_j + e_m, (dim+1, Np, dim+1) ints.
+
+        Row a of the derivative with respect to l_m has these columns, and a_j in them, whatever m:
+        :attr:`multi_indices` are the values. Where a_j = 0 there is no entry, and a stands for
+        itself, so that a kernel may load what it then multiplies by 0.
+        """
+        unit = np.eye(self.dim + 1, dtype=int)
+        a = self.multi_indices[:, None]  # (Np, 1, dim+1)
+        moved = a - unit + unit[:, None, None]  # [m, a, j]
+        columns = np.where(self.multi_indices[..., None] > 0, moved, a)
+        return read_only(lattice_position(self.order, columns))
+
     def derivative(self, m: int) -> csr_array:
         """Derivative with respect to barycentric coordinate `m`, in the same degree.
 
@@ -204,14 +247,10 @@ class BernsteinElement:
         simplex have a meaning: the derivative along reference axis d is ``(D_{d+1} - D_0) / 2``.
         """
         check_integer("m", m, 0, self.dim)
-        number = lattice_numbers(self.dim, self.order)
-        entries = []
-        for row, a in enumerate(self.multi_indices.tolist()):
-            for j in range(self.dim + 1):
-                if a[j] > 0:
-                    source = tuple(a[i] - (i == j) + (i == m) for i in range(self.dim + 1))
-                    entries.append((row, number[source], a[j]))
-        return _sparse(self.Np, self.Np, entries)
+        rows, j = np.nonzero(self.multi_indices)
+        values = self.multi_indices[rows, j].astype(float)
+        entries = values, (rows, self.derivative_columns[m, rows, j])
+        return read_only_sparse(csr_array(entries, shape=(self.Np, self.Np)))
 
     @shared_property
     def mass(self) -> np.ndarray:
@@ -245,30 +284,49 @@ class BernsteinElement:
     def lift_face(self) -> csr_array:
         """L_0, (Nfp, Nfp) sparse: the part of the lift that stays on the face.
 
-        At most dim (dim-1) + 1 entries a row: 1, 3, 7.
+        At most dim (dim-1) + 1 entries a row: 1, 3, 7. They are halves of whole numbers,
+
+            (L_0 u)_c = 1/2 sum_j (c_j+1)^2 u_c + 1/2 sum_{j != k} (c_j+1) c_k u_{c + e_j - e_k}.
         """
-        raised = elevation(self.dim - 1, self.order)
-        return read_only_sparse((self.order + 1) ** 2 / 2 * (raised.T @ raised))
+        raised = ((self.order + 1) * elevation(self.dim - 1, self.order)).rint()
+        return read_only_sparse((raised.T @ raised) / 2)
+
+    @shared_property
+    def slice_columns(self) -> tuple[np.ndarray, ...]:
+        """``[i][b, j]``: number of b + e_j in layer i, `order` arrays of `dim` ints a row.
+
+        For the functions b of layer i+1, of degree N-i-1: columns of :attr:`layer_reductions`. With
+        the ratio of two scales, ``l_{i+1} / l_i = -(N-i) / (i+2)``, the denominator N-i of the
+        reduction drops out, and a sweep goes from a scaled layer s_i to the next by
+
+            (s_{i+1})_b = -1/(i+2) sum_j (b_j + 1) (s_i)_{b + e_j}.
+        """
+        unit = np.eye(self.dim, dtype=int)
+        return tuple(
+            read_only(lattice_position(n, multi_indices(self.dim - 1, n - 1)[:, None] + unit))
+            for n in range(self.order, 0, -1)
+        )
 
     @shared_property
     def lift_reduction(self) -> csr_array:
         """E_L = [E_0, ..., E_dim], (Np, (dim+1)*Nfp) sparse: from the faces into the element.
 
-        ``lift`` is E_L times the block diagonal matrix of dim+1 copies of L_0.
+        ``lift`` is E_L times the block diagonal matrix of dim+1 copies of L_0. As E_n^N has the
+        entries ``prod_j C(c_j, b_j) / C(N, n)``, for c of degree N and b of degree n, the binomials
+        of the scale drop out:
+
+            (E_f)_{a c} = (-1)^{a_f} / (1 + a_f) prod_{j != f} C(c_j, a_j).
         """
-        reduction, blocks = csr_array(np.eye(self.Nfp)), []
-        for i, scale in enumerate(self.layer_scales):
-            if i > 0:
-                reduction = self.layer_reductions[i - 1] @ reduction
-            blocks.append((scale * reduction).tocoo())
-        rows, columns, values = [], [], []
-        for f, layers in enumerate(self.face_layers):
-            for layer, block in zip(layers, blocks, strict=True):
-                rows.append(layer[block.row])
-                columns.append(f * self.Nfp + block.col)
-                values.append(block.data)
-        entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-        return read_only_sparse(csr_array(entries, shape=(self.Np, (self.dim + 1) * self.Nfp)))
+        N = self.order
+        choose = np.array([[math.comb(n, k) for k in range(N + 1)] for n in range(N + 1)])
+        on_face = multi_indices(self.dim - 1, N)
+        blocks = []
+        for f in range(self.dim + 1):
+            rest = np.delete(self.multi_indices, f, axis=1)
+            products = choose[on_face, rest[:, None]].prod(axis=2)
+            layer = self.multi_indices[:, f, None]
+            blocks.append((-1) ** layer * products / (1 + layer))
+        return read_only_sparse(csr_array(np.hstack(blocks)))
 
     @shared_property
     def lift(self) -> np.ndarray:
@@ -294,3 +352,12 @@ class BernsteinElement:
     def to_nodal(self) -> np.ndarray:
         """Matrix (Np, Np) from coefficients to values at the nodes of the nodal element."""
         return read_only(self.interpolation(warp_and_blend(self.dim, self.order)))
+
+    @shared_property
+    def from_nodal(self) -> np.ndarray:
+        """Matrix (Np, Np) from values at those nodes to coefficients, the inverse of `to_nodal`.
+
+        Its condition number grows by about 2.4 with each order: apply it in double precision, and
+        round its result.
+        """
+        return read_only(np.linalg.inv(self.to_nodal))

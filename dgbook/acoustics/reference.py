@@ -1,0 +1,345 @@
+"""The operator in plain NumPy, line by line as chan2015 writes it, in either basis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgbook.acoustics.bernstein import BernsteinBasis, bernstein_basis
+from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES, flux_weights, mirror
+from dgbook.boundary import conditions_of_faces
+from dgbook.element import NodalElement
+from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
+from dgbook.trace import Trace, trace
+
+BASES = ("nodal", "bernstein")
+
+
+@dataclass(frozen=True, eq=False)
+class NodalBasis:
+    """The Lagrange basis of a tetrahedron, with the methods of `BernsteinBasis`.
+
+    Attributes
+    ----------
+    element : NodalElement
+    derivative : (3, Np, Np)
+        D_i, the derivative with respect to the reference coordinate r_i.
+    lift_matrix : (Np, 4 Nfp)
+    """
+
+    element: NodalElement
+    derivative: np.ndarray
+    lift_matrix: np.ndarray
+
+    def differentiate(self, u: np.ndarray) -> np.ndarray:
+        """Derivatives (n, 3, K, Np) along the reference axes, of nodal values u, (n, K, Np)."""
+        return u[:, None] @ self.derivative.transpose(0, 2, 1)
+
+    def lift(self, flux: np.ndarray) -> np.ndarray:
+        """Lift of values at the face nodes, (n, K, 4, Nfp); (n, K, Np)."""
+        return flux.reshape(*flux.shape[:-2], -1) @ self.lift_matrix.T
+
+    def from_nodal(self, u: np.ndarray) -> np.ndarray:
+        """The unknowns are nodal values already."""
+        return u
+
+    def to_nodal(self, u: np.ndarray) -> np.ndarray:
+        """The unknowns are nodal values already."""
+        return u
+
+    def face_from_nodal(self, g: np.ndarray) -> np.ndarray:
+        """The unknowns on a face are nodal values already."""
+        return g
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """What the semi-discrete equations need; K elements, Np unknowns, Nfp on each of 4 faces.
+
+    Unknowns are nodal values or control points; both have the same numbers, and on a face the jump
+    of the unknowns is that of the trace, in either.
+
+    Attributes
+    ----------
+    mesh : Mesh
+    basis : NodalBasis or BernsteinBasis
+        Derivatives and lift in the reference element.
+    flux : str
+        "upwind", "penalty" or "central".
+    trace : Trace
+        Which unknown lies opposite which.
+    rst_xyz : (K, 3, 3)
+        ``[k, i, d]`` is dr_i/dx_d.
+    jacobian : (K,) float64
+        Determinant of dx/dr.
+    normals : (K, 4, 3)
+        n, outward unit normals.
+    face_scale : (K, 4)
+        Fs = sJ / J; the gradient of barycentric coordinate f is -n_f Fs_f / 2.
+    kappa, rho : (K,)
+        Bulk modulus and density of each element.
+    weights : (4, K, 4)
+        a, b, c, d of ``problem.flux_weights``, without kappa and rho. On boundaries that let waves
+        out they are always those of upwind: a central flux would reflect them.
+    mirrors : (nb, 2)
+        m_p and m_v on each face of ``trace.boundary_faces``, see ``problem.mirror``.
+    sources : tuple of (indices, function)
+        For boundary faces with given fields: which of the nb, and the function of (x, y, z, t) that
+        returns g.
+    boundary_points : (3, nb, Nfp) float64
+        Coordinates of the nodes on the boundary.
+    """
+
+    mesh: Mesh
+    basis: NodalBasis | BernsteinBasis
+    flux: str
+    trace: Trace
+    rst_xyz: np.ndarray
+    jacobian: np.ndarray
+    normals: np.ndarray
+    face_scale: np.ndarray
+    kappa: np.ndarray
+    rho: np.ndarray
+    weights: np.ndarray
+    mirrors: np.ndarray
+    sources: tuple[tuple[np.ndarray, Callable], ...]
+    boundary_points: np.ndarray
+
+    @property
+    def order(self) -> int:
+        """N."""
+        return self.basis.element.order
+
+    @property
+    def speed(self) -> np.ndarray:
+        """c = sqrt(kappa / rho) of each element, (K,)."""
+        return np.sqrt(self.kappa / self.rho)
+
+    @property
+    def impedance(self) -> np.ndarray:
+        """Z = rho c = sqrt(kappa rho) of each element, (K,)."""
+        return np.sqrt(self.kappa * self.rho)
+
+    @property
+    def stiffness(self) -> np.ndarray:
+        """How much the flux shortens the step that waves allow, (K, 4), 1 or more.
+
+        It is max(1, c / Z^-), with the c of the flux, the rate at which jumps of n.v decay over
+        that at which waves cross the element. Of upwind and central it is 1; of penalty
+        (1 + Z^+/Z^-) / 4 if Z^+ > 3 Z^-.
+        """
+        return np.maximum(1, self.weights[2] / self.impedance[:, None])
+
+    @property
+    def rank_one(self) -> np.ndarray:
+        """a, b and r on every face, (3, K, 4): all that a kernel needs of upwind and penalty.
+
+        flux_p = s and flux_v = -r n s with s = a [p] - b n.[v], see ``problem.flux_weights``.
+
+        Raises
+        ------
+        ValueError
+            If the flux is central: it lifts two scalars a face.
+        """
+        if self.flux == "central":
+            raise ValueError("flux = 'central' has rank 2; allowed: 'upwind', 'penalty'")
+        a, b, c, _ = self.weights
+        return np.stack([a, b, c / b])
+
+
+def volume(operator: Operator, u: np.ndarray) -> np.ndarray:
+    """(-div v, -grad p), the equations inside the elements; u = (p, v) has shape (4, K, Np)."""
+    du_dr = operator.basis.differentiate(u)  # (4, 3, K, Np)
+    gradient = np.einsum("kid,ikm->dkm", operator.rst_xyz, du_dr[0])
+    divergence = np.einsum("kid,dikm->km", operator.rst_xyz, du_dr[1:])
+    return -np.concatenate([divergence[None], gradient])
+
+
+def jumps(operator: Operator, u: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """[u] = u^+ - u^- on the faces, (4, K, 4, Nfp); `data` as ``boundary_data`` returns it."""
+    flat = u.reshape(4, -1)
+    interior = flat[:, operator.trace.interior]  # u^-
+    exterior = flat[:, operator.trace.exterior]  # u^+
+    k, f = operator.trace.boundary_faces.T
+    mirrors = operator.mirrors.T[[0, 1, 1, 1]]
+    exterior[:, k, f] = mirrors[..., None] * interior[:, k, f] + data
+    return exterior - interior
+
+
+def fluxes(operator: Operator, jump: np.ndarray) -> np.ndarray:
+    """n.(F - F*) on the faces, (4, K, 4, Nfp): chan2015, equations (1) and (2).
+
+    flux_p = a [p] - b n.[v],    flux_v = n (c n.[v] - d [p]).
+    """
+    n = np.moveaxis(operator.normals, 2, 0)[..., None]  # (3, K, 4, 1)
+    a, b, c, d = operator.weights[..., None]
+    p, normal = jump[0], (n * jump[1:]).sum(axis=0)
+    return np.concatenate([(a * p - b * normal)[None], n * (c * normal - d * p)])
+
+
+def lift(operator: Operator, flux: np.ndarray) -> np.ndarray:
+    """Fs L applied on the faces, (4, K, 4, Nfp): face mass, inverse mass; (4, K, Np)."""
+    return operator.basis.lift(operator.face_scale[..., None] * flux)
+
+
+def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+    """du/dt of the semi-discrete equations, chan2015, equation (3); (4, K, Np).
+
+        (1/kappa) p_t = -div v  + LIFT(Fs flux_p),
+        rho       v_t = -grad p + LIFT(Fs flux_v).
+
+    **Energy.** With E = 1/2 int p^2 / kappa + rho |v|^2, multiply by (p, v) and integrate; the
+    volume terms are an exact divergence, -div(p v), and in the sum over both sides of a face all
+    terms cancel but the penalties:
+
+        dE/dt = - sum_{interior faces} int a [p]^2 + c (n.[v])^2
+                - sum_{soft} int 2 a p^2 - sum_{rigid} int 2 c (n.v)^2
+                - sum_{absorbing} int a p^2 + c (n.v)^2.                                        (E)
+
+    It never grows, and without penalty, a = c = 0 in the central flux, walls keep it. The
+    cancellation needs b^- + b^+ = d^- + d^+ = 1 and b^- = d^+: all three fluxes have that.
+    """
+    flux = fluxes(operator, jumps(operator, u, boundary_data(operator, t)))
+    total = volume(operator, u) + lift(operator, flux)
+    scale = np.stack([operator.kappa, *3 * [1 / operator.rho]])
+    return scale[..., None] * total
+
+
+def boundary_data(operator: Operator, t: float) -> np.ndarray:
+    """g in u^+ = M u^- + g, unknowns on the boundary faces, (4, nb, Nfp).
+
+    Raises
+    ------
+    ValueError
+        If a boundary function returns another number of fields.
+    """
+    data = np.zeros((4, *operator.boundary_points.shape[1:]), operator.weights.dtype)
+    for faces, function in operator.sources:
+        points = operator.boundary_points[:, faces]
+        values = as_fields(function(*points, t), points.shape[1:])
+        data[:, faces] = operator.basis.face_from_nodal(values)
+    return data
+
+
+def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
+    """What a function of space returned, four arrays or numbers, as an array (4, *shape).
+
+    Raises
+    ------
+    ValueError
+        If there are not four of them, or one does not have that shape.
+    """
+    if len(values) != len(FIELDS):
+        raise ValueError(
+            f"the function returned {len(values)} fields; the acoustic equations have "
+            f"{len(FIELDS)}: {', '.join(FIELDS)}"
+        )
+    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])
+
+
+def assemble(
+    mesh: Mesh,
+    order: int,
+    basis: str = "nodal",
+    flux: str = "upwind",
+    kappa: float | np.ndarray = 1.0,
+    rho: float | np.ndarray = 1.0,
+    boundary: str | Callable | dict[str, str | Callable] = "soft",
+    dtype: str = "float64",
+) -> Operator:
+    """Compute everything that does not change in time.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Of tetrahedra.
+    order : int
+        N, 1 to 15.
+    basis : {"nodal", "bernstein"}
+    flux : {"upwind", "penalty", "central"}
+    kappa, rho : number or (K,) array
+        Positive.
+    boundary : condition or dict
+        For each name in ``mesh.boundary`` a condition: "soft", "rigid", "absorbing", or a function
+        of (x, y, z, t) that returns the four fields coming in from outside. A condition alone
+        stands for all names.
+    dtype : {"float32", "float64"}
+        Type of the arrays; they are computed in float64.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the dimension, the order, the basis, the flux, a material or a boundary is not as above,
+        or a face has two conditions.
+    """
+    if mesh.dim != 3:
+        raise ValueError(f"mesh.dim = {mesh.dim}; the acoustic equations here have 3")
+    for name, value, allowed in (("basis", basis, BASES), ("flux", flux, FLUXES)):
+        if value not in allowed:
+            raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+    kappa = _material("kappa", kappa, mesh.K)
+    rho = _material("rho", rho, mesh.K)
+    # Control points are numbered as nodes are: either basis has the trace of the nodal element.
+    element = NodalElement(3, order)
+    connectivity = trace(mesh, element)
+    geometry = geometric_factors(mesh)
+    k, f = connectivity.boundary_faces.T
+
+    impedance = np.sqrt(kappa * rho)
+    own = np.repeat(impedance[:, None], 4, axis=1)
+    neighbor = impedance[mesh.neighbors]
+    neighbor[k, f] = own[k, f]
+    weights = flux_weights(flux, own, neighbor)
+    mirrors = np.zeros((len(k), 2))
+    sources = []
+    for condition, faces in conditions_of_faces(mesh, boundary):
+        _check(condition)
+        mirrors[faces] = mirror(condition)
+        if mirror(condition) == (0.0, 0.0):
+            outside = own[k[faces], f[faces]]
+            weights[:, k[faces], f[faces]] = flux_weights("upwind", outside, outside)
+        if callable(condition):
+            sources.append((faces, condition))
+
+    points = nodes_xyz(mesh, element.nodes).reshape(3, -1)
+    return Operator(
+        mesh=mesh,
+        basis=_basis(basis, element, dtype),
+        flux=flux,
+        trace=connectivity,
+        rst_xyz=geometry.rst_xyz.astype(dtype),
+        jacobian=geometry.jacobian,
+        normals=geometry.normals.astype(dtype),
+        face_scale=geometry.face_scale.astype(dtype),
+        kappa=kappa.astype(dtype),
+        rho=rho.astype(dtype),
+        weights=weights.astype(dtype),
+        mirrors=mirrors.astype(dtype),
+        sources=tuple(sources),
+        boundary_points=points[:, connectivity.interior[k, f]],
+    )
+
+
+def _basis(name: str, element: NodalElement, dtype: str) -> NodalBasis | BernsteinBasis:
+    if name == "bernstein":
+        return bernstein_basis(element.order, dtype)
+    return NodalBasis(element, element.derivative.astype(dtype), element.lift.astype(dtype))
+
+
+def _material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
+    values = np.asarray(value, dtype=np.float64)
+    if values.shape not in ((), (K,)):
+        raise ValueError(f"{name} has shape {values.shape}; allowed: a number or ({K},)")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        raise ValueError(f"{name} = {value}; allowed: positive and finite")
+    return np.broadcast_to(values, (K,))
+
+
+def _check(condition) -> None:
+    if not callable(condition) and condition not in CONDITIONS:
+        raise ValueError(
+            f"boundary condition {condition!r}; allowed are "
+            f"{', '.join(map(repr, CONDITIONS))} and functions of (x, y, z, t)"
+        )

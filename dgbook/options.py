@@ -24,6 +24,20 @@ def add_measured(parser: argparse.ArgumentParser, largest: int, dofs: int) -> No
     dofs : int
         Degrees of freedom by default, about.
     """
-    parser.add_argument("--orders", type=orders, default=f"1..{largest}", help="N, or from..to")
-    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES, help="precisions")
+    add_orders(parser, f"1..{largest}")
     parser.add_argument("--dofs", type=int, default=dofs, help="degrees of freedom, about")
+
+
+def add_orders(parser: argparse.ArgumentParser, default: str | None, more: str = "") -> None:
+    """--orders and --dtypes.
+
+    Parameters
+    ----------
+    parser : argparse.ArgumentParser
+    default : str or None
+        The orders if none are given.
+    more : str
+        What else to say about them.
+    """
+    parser.add_argument("--orders", type=orders, default=default, help=f"N, or from..to{more}")
+    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES, help="precisions")

@@ -1,4 +1,4 @@
-"""What is measured of the Euler equations on a GPU: stages, their parts, chen's tables, vortices."""
+"""What is measured of the Euler equations: stages, their parts, the tables of chen, vortices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dgbook import measuring
-from dgbook.element import NodalElement
+from dgbook.element import NodalElement, barycentric
+from dgbook.element.frozen import read_only
 from dgbook.euler import fused, reference
 from dgbook.euler import plan as paper_plan
 from dgbook.euler.arrays import ArraySteps
@@ -28,7 +29,7 @@ from dgbook.gpu.roofline import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.measuring import Rows, counted, launch_counted
-from dgbook.mesh import Mesh, barycentric_of, box
+from dgbook.mesh import Mesh, box, nodes_xyz
 from dgbook.time import rk4
 
 Launcher = FusedLauncher | PaperLauncher
@@ -38,7 +39,7 @@ BLOCK_CELLS = (160, 320)  # chen, Table 1
 CELLS = (32, 64, 128, 256, 512, 1024)  # chen, Table 2 and Figure 3, and once more
 LARGEST_ON_ONE_CORE = 512
 KERNEL_CELLS = 128  # chen, Table 3
-FIGURE_2 = {16: 2, 64: 2}  # cells and order
+FIGURE_2_CELLS = (16, 64)
 FIGURE_2_END = 10.0
 PERIODS = (1, 5, 10)
 VORTEX_CELLS = 64
@@ -64,10 +65,12 @@ def operator_on(cells: int, order: int, dtype: str) -> reference.Operator:
     return reference.assemble(square(cells), NodalElement(2, order), dtype=dtype)
 
 
+@lru_cache(maxsize=1)
 def whirl(operator: reference.Operator) -> np.ndarray:
-    """chen's vortex at t = 0 at the nodes of an operator, (4, K, Np)."""
-    solver = Solver(operator.mesh, operator.tables.order, operator.tables.dtype, "cpu")
-    return solver.interpolate(lambda x, y: Vortex(period=UPPER - LOWER)(x, y, 0.0))
+    """chen's vortex at t = 0 at the nodes of an operator, (4, K, Np), read-only."""
+    vortex = Vortex(period=UPPER - LOWER)
+    u = vortex(*nodes_xyz(operator.mesh, operator.element.nodes), 0.0)
+    return read_only(u.astype(operator.tables.dtype))
 
 
 def small_dt(operator: reference.Operator) -> float:
@@ -101,9 +104,7 @@ def part_of(timing: Timing, parts: int) -> Timing:
 def costs_of(operator: reference.Operator) -> dict[str, Cost]:
     """What each part of the operator costs, see `dgbook.euler.cost`."""
     tables = operator.tables
-    return costs(
-        tables.order, operator.mesh.K, tables.dtype, len(operator.edges), operator.flux
-    )
+    return costs(tables.order, operator.mesh.K, tables.dtype, len(operator.edges), operator.flux)
 
 
 # ---------------------------------------------------------------------------------- stages, steps
@@ -207,7 +208,7 @@ def core_row(operator: reference.Operator, cores: int, ceiling: Ceilings) -> dic
     """
     cpu = find_device("cpu")
     steps = CoreSteps(operator, parallel=cores > 1)
-    u = np.ascontiguousarray(whirl(operator).transpose(1, 0, 2))
+    u = whirl(operator).transpose(1, 0, 2).copy()
     dt = small_dt(operator)
     with measuring.on_cores(cores):
         timing = part_of(measure(lambda: steps.step(u, dt), cpu, 20, 1, 1), STAGES)
@@ -222,9 +223,10 @@ def core_row(operator: reference.Operator, cores: int, ceiling: Ceilings) -> dic
 def tune_paper(operator: reference.Operator, device: Device) -> Result:
     """Time a step with each plan of the paper's kernels and remember the timings."""
     tables = operator.tables
+    launcher = PaperLauncher(operator, device, PaperPlan())
 
     def run(plan: PaperPlan) -> Callable[[], None]:
-        return device.capture(stepper(PaperLauncher(operator, device, plan), device))
+        return device.capture(stepper(launcher.planned(plan), device))
 
     return tune(
         paper_plan.SUBJECT, list(paper_plan.plans()), run, device, tables.order, tables.dtype,
@@ -273,11 +275,11 @@ def levers() -> dict[str, PaperPlan]:
 
 def at_point(solver: Solver, u: np.ndarray, point: tuple[float, float]) -> np.ndarray:
     """The state at a point, (4,): the mean of what the elements around it say."""
-    mesh, element = solver.mesh, solver.element
-    weights = barycentric_of(mesh, np.asarray(point))
-    around = np.flatnonzero((weights >= -1e-9).all(axis=1))
-    corners = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
-    basis = element.interpolation(weights[around] @ corners)
+    corners = solver.mesh.vertices[solver.mesh.elements]
+    edges = (corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1)
+    along = np.linalg.solve(edges, (np.asarray(point) - corners[:, 0])[:, :, None])[:, :, 0]
+    around = np.flatnonzero((along >= -1e-9).all(axis=1) & (along.sum(axis=1) <= 1 + 1e-9))
+    basis = solver.element.interpolation(2 * along[around] - 1)
     return np.einsum("ki,aki->a", basis, u[:, around].astype(np.float64)) / len(around)
 
 
@@ -343,8 +345,7 @@ def primitive_errors(
     tables = solver.operator.tables
     at_points = u.astype(np.float64) @ tables.phi_volume.T.astype(np.float64)
     corners = solver.mesh.vertices[solver.mesh.elements]
-    r, s = tables.points_volume.T
-    x = np.einsum("qc,kcd->dkq", np.stack([-(r + s), 1 + r, 1 + s], axis=1) / 2, corners)
+    x = np.moveaxis(barycentric(tables.points_volume) @ corners, 2, 0)
     true = exact(*x, t)
     weights = solver.jacobian[:, None] * tables.w_volume.astype(np.float64)
     differences = (
@@ -508,10 +509,8 @@ def figure2_record(
     vortex, lower = vortices()["paper"]
     for order in orders:
         for dtype in dtypes:
-            for n in FIGURE_2:
-                solver, found = vortex_run(
-                    vortex, lower, n, order, dtype, device, [FIGURE_2_END]
-                )
+            for n in FIGURE_2_CELLS:
+                solver, found = vortex_run(vortex, lower, n, order, dtype, device, [FIGURE_2_END])
                 yield solver_row(solver, device, ceiling, found)
 
 

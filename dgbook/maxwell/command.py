@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
-import signal
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
-from dgbook.maxwell import checkpoint
+from dgbook import checkpoint, running
 from dgbook.maxwell.bench import (  # noqa: F401  the other verbs of this family
     add_bench_arguments,
     add_tune_arguments,
     bench,
     tune,
 )
-from dgbook.maxwell.checkpoint import Checkpoint
 from dgbook.maxwell.exact import BoxMode
-from dgbook.maxwell.output import write_fields, write_pvd
+from dgbook.maxwell.output import write_fields
 from dgbook.maxwell.problem import CONDITIONS, FLUXES, PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
-from dgbook.mesh import Mesh, box, face_vertices, read
-from dgbook.records import live
+from dgbook.mesh import Mesh, box, face_vertices
 from dgbook.solving import DTYPES, March
 from dgbook.time import lsrk45
 
@@ -88,29 +78,14 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--wave-delay", type=float, help="if not given, such that the wave begins with the run"
     )
 
-    files = parser.add_argument_group("files")
-    files.add_argument("--output", type=Path, help="a .vtu file for ParaView")
-    files.add_argument(
-        "--every",
-        type=int,
-        metavar="STEPS",
-        help="write a series instead, OUTPUT_0000.vtu and so on, and OUTPUT.pvd",
-    )
-    files.add_argument(
-        "--checkpoint",
-        type=Path,
-        help="what to resume from, removed when the run is over; OUTPUT.checkpoint.npz if not "
-        "given. Saved now and then, and on Ctrl-C",
-    )
-    files.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
-    files.add_argument("--resume", action="store_true", help="go on from the checkpoint")
+    running.add_file_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Solve Maxwell's equations in a cube or on a Gmsh file, and write files for ParaView."""
     if not arguments.t_end > 0:
         raise ValueError(f"--t-end {arguments.t_end}; allowed: positive")
-    files = _files(arguments)
+    files = running.files_of(arguments, write_fields)
     mesh = _mesh(arguments)
     words = _words(arguments.boundary, mesh)
     matter = {name: _matter(name, getattr(arguments, name), mesh) for name in ("epsilon", "mu")}
@@ -136,23 +111,20 @@ def run(arguments: argparse.Namespace) -> None:
         **{name: getattr(arguments, name) for name in matter},
     }
     mode = BoxMode()
-    _refuse_if_too_large(solver)
-    if arguments.resume:
-        kept = checkpoint.load(files.checkpoint, problem)
-        march = solver.march(kept.u, arguments.t_end, kept.dt, done=kept.done)
-        energy = kept.energy
-        if not march.restore(kept.u, kept.raw):
-            print("other kernels wrote the checkpoint: the same fields, rounded")
-    else:
-        if files.checkpoint and files.checkpoint.exists():
-            print(f"{files.checkpoint}, of an earlier run, will be replaced")
-        u = solver.interpolate(_fields(initial, mode, mesh))
-        march = solver.march(u, arguments.t_end)
-        energy = solver.energy(u)
+    running.refuse_if_too_large(solver, solver.memory_bytes())
+    march, energy = running.begin(
+        solver,
+        files,
+        problem,
+        arguments.resume,
+        arguments.t_end,
+        lambda: solver.interpolate(_fields(initial, mode, mesh)),
+        solver.energy,
+    )
     first = march.done
     print(_description(solver, march, words, wave, initial), flush=True)
-    keep = _keeper(files.checkpoint, march, energy, problem)
-    seconds = _advance(solver, march, files, keep, arguments.checkpoint_every)
+    keep = running.keeper(files.checkpoint, march, energy, problem)
+    seconds = running.advance(solver, march, files, keep, arguments.checkpoint_every)
 
     u = march.state()
     print(f"energy {energy:.6g} at t = 0, {solver.energy(u):.6g} at t = {march.time:g}")
@@ -160,86 +132,7 @@ def run(arguments: argparse.Namespace) -> None:
     if initial == "mode" and walls and not arguments.epsilon and not arguments.mu:
         print(f"L2 error {solver.l2_error(u, mode, march.time):.3e}")
     stages = len(lsrk45.A) * (march.count - first)
-    print(f"{live(u.size * stages / seconds * 1e-9, 'GDOF/s', solver.device)}, files not included")
-    if files.output:
-        print("written:", files.written(march))
-    if files.checkpoint:
-        files.checkpoint.unlink(missing_ok=True)
-
-
-# ----------------------------------------------------------------------------------------- files
-
-
-@dataclass(frozen=True)
-class Files:
-    """Where a run writes.
-
-    Attributes
-    ----------
-    output : Path or None
-        The VTU file, or what names the series.
-    every : int or None
-        Steps between two frames of a series; None for no series.
-    checkpoint : Path or None
-    """
-
-    output: Path | None
-    every: int | None
-    checkpoint: Path | None
-
-    def due(self, march: March) -> bool:
-        """Whether the fields are to be written now."""
-        if self.output is None:
-            return False
-        return march.done == march.count or bool(self.every and march.done % self.every == 0)
-
-    def write(self, solver: Solver, march: March) -> None:
-        """Write the fields as they are, and the series so far."""
-        if self.every is None:
-            write_fields(self.output, solver, march.state())
-            return
-        write_fields(self._frame(march, march.done), solver, march.state())
-        steps = [*range(0, march.done, self.every), march.done]
-        write_pvd(
-            self.output.with_suffix(".pvd"),
-            [(march.start + n * march.dt, self._frame(march, n)) for n in steps],
-        )
-
-    def written(self, march: March) -> str:
-        """The names of the files of a run that is over."""
-        if self.every is None:
-            return str(self.output)
-        first, last = self._frame(march, 0), self._frame(march, march.count)
-        return f"{self.output.with_suffix('.pvd')}, {first.name} to {last.name}"
-
-    def _frame(self, march: March, step: int) -> Path:
-        number = -(-step // self.every)  # the last step may come early
-        return self.output.with_name(f"{self.output.stem}_{number:04d}.vtu")
-
-
-def _files(arguments: argparse.Namespace) -> Files:
-    output, every, kept = arguments.output, arguments.every, arguments.checkpoint
-    if output and output.suffix != ".vtu":
-        raise ValueError(f"--output {output}; allowed: a name that ends in .vtu")
-    if every is not None and (every < 1 or not output):
-        raise ValueError(f"--every {every}; allowed: 1 or more steps, with --output")
-    if output and not kept:
-        kept = output.with_suffix(".checkpoint.npz")
-    if arguments.resume and not kept:
-        raise ValueError("--resume needs --checkpoint or --output, to know what to resume")
-    for option, path in (("--output", output), ("--checkpoint", kept)):
-        if path is None:
-            continue
-        folder = path.parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{option} {path}: there is no folder {folder}")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise ValueError(f"{option} {path}: the folder {folder} cannot be written to")
-        if path.is_dir():
-            raise ValueError(f"{option} {path}: this is a folder; allowed: a file")
-    if not arguments.checkpoint_every >= 0:
-        raise ValueError(f"--checkpoint-every {arguments.checkpoint_every}; allowed: 0 or more")
-    return Files(output, every, kept)
+    running.report(solver, march, files, stages, seconds)
 
 
 # --------------------------------------------------------------------------------------- problem
@@ -248,36 +141,12 @@ def _files(arguments: argparse.Namespace) -> Files:
 def _mesh(arguments: argparse.Namespace) -> Mesh:
     if arguments.mesh is None:
         return box((arguments.cells,) * 3)
-    if not arguments.mesh.is_file():
-        raise FileNotFoundError(f"--mesh {arguments.mesh}: there is no such file")
-    mesh = read(arguments.mesh)
-    if mesh.dim != 3:
-        raise ValueError(f"--mesh {arguments.mesh} has {mesh.dim} dimensions; allowed: 3")
-    return mesh
-
-
-def _named(option: str, text: str, names: list[str]) -> tuple[str | None, str]:
-    """ "NAME=VALUE" as a name and a value; None where there is no NAME, which stands for all."""
-    name, equals, value = text.rpartition("=")
-    if not equals:
-        return None, value
-    if name not in names:
-        raise ValueError(
-            f"{option} {text}: the mesh has no {name!r}; allowed are "
-            f"{', '.join(map(repr, names)) or 'no names'}"
-        )
-    return name, value
+    return running.mesh_from(arguments.mesh, 3)
 
 
 def _words(options: list[str], mesh: Mesh) -> dict[str, str]:
     """The condition of each boundary, in words."""
-    names = list(mesh.boundary)
-    words = dict.fromkeys(names, "pec")
-    for text in options:
-        name, word = _named("--boundary", text, names)
-        if word not in WORDS:
-            raise ValueError(f"--boundary {text}: {word!r}; allowed are {', '.join(WORDS)}")
-        words |= dict.fromkeys(names if name is None else [name], word)
+    words = running.words_of(options, list(mesh.boundary), WORDS, "pec")
     if set(WAVES) <= set(words.values()):
         raise ValueError(
             "--boundary: incident is for the total field and scatterer for the scattered one; "
@@ -290,7 +159,7 @@ def _matter(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
     """Permittivity or permeability of each element."""
     values = np.ones(mesh.K)
     for text in options:
-        name, number = _named(f"--{option}", text, list(mesh.regions))
+        name, number = running.named(f"--{option}", text, list(mesh.regions))
         try:
             value = float(number)
         except ValueError:
@@ -368,117 +237,18 @@ def pulse(center: np.ndarray, width: float) -> Callable:
     return fields
 
 
-# -------------------------------------------------------------------------------------- the loop
-
-
 def _description(
     solver: Solver, march: March, words: dict[str, str], wave: PlaneWave | None, initial: str
 ) -> str:
     """What is about to be computed."""
-    mesh, element = solver.mesh, solver.element
-    dofs = len(solver.fields) * mesh.K * element.Np
     boundaries = ", ".join(f"{name}={word}" for name, word in words.items())
-    where = "the host's" if solver.device.kind == "cpu" else "the device's"
     kernels = "" if solver.device.kind == "cpu" else f", path {solver.path}"
-    resumed = f", of which {march.done} are done," if march.done else ""
-    lines = [
-        solver.device.sentence,
-        f"{mesh.K} tetrahedra of order {element.order}: {dofs} degrees of freedom, {solver.dtype}",
+    scattered = ", E and H are the scattered fields" if "scatterer" in words.values() else ""
+    return running.description(
+        solver,
+        march,
+        solver.memory_bytes(),
         f"boundaries {boundaries}; {solver.operator.flux} flux{kernels}",
+        *([f"{wave}{scattered}"] if wave else []),
         f"at t = 0: {initial}",
-        f"{march.count} steps{resumed} of {march.dt:.4g}, about "
-        f"{solver.memory_bytes() / 2**20:.0f} MiB of {where} memory",
-    ]
-    if wave:
-        scattered = ", E and H are the scattered fields" if "scatterer" in words.values() else ""
-        lines.insert(3, f"{wave}{scattered}")
-    return "\n".join(lines)
-
-
-def _refuse_if_too_large(solver: Solver) -> None:
-    has, needs = solver.device.memory_bytes, solver.memory_bytes()
-    if has is not None and needs > has:
-        raise ValueError(
-            f"{solver.mesh.K} elements of order {solver.element.order} in {solver.dtype} need "
-            f"about {needs / 2**30:.1f} GiB; allowed: the {has / 2**30:.1f} GiB of "
-            f"{solver.device.name}. Take float32, a lower order or a coarser mesh"
-        )
-
-
-def _keeper(
-    path: Path | None, march: March, energy: float, problem: dict[str, Any]
-) -> Callable[[], None]:
-    """A function that saves a checkpoint, if there is a file for it."""
-
-    def keep() -> None:
-        if path:
-            content = Checkpoint(march.state(), march.raw(), march.done, march.dt, energy)
-            checkpoint.save(path, content, problem)
-
-    return keep
-
-
-def _advance(
-    solver: Solver, march: March, files: Files, keep: Callable[[], None], seconds: float
-) -> float:
-    """Take the steps, show and write what there is to see; the time of the steps, in seconds."""
-    bar = tqdm(total=march.count, initial=march.done, desc="time steps", leave=False)
-    with bar, interruptions() as asked:
-        if files.every and march.done == 0:
-            files.write(solver, march)
-        stepping, begin = 0.0, time.perf_counter()
-        kept = begin
-        while march.done < march.count and not asked:
-            march.step()
-            bar.set_postfix_str(f"t = {march.time:.4g}", refresh=False)
-            bar.update()
-            save = time.perf_counter() - kept >= seconds and march.done < march.count
-            if save or files.due(march):
-                solver.device.synchronize()
-                stepping += time.perf_counter() - begin
-                if files.due(march):
-                    files.write(solver, march)
-                if save:
-                    keep()
-                    kept = time.perf_counter()
-                begin = time.perf_counter()
-    if march.done < march.count:
-        keep()
-        if files.checkpoint:
-            print(
-                f"stopped after step {march.done} of {march.count}, t = {march.time:.6g}; "
-                f"the same command with --resume goes on from {files.checkpoint}",
-                file=sys.stderr,
-            )
-        raise KeyboardInterrupt
-    solver.device.synchronize()
-    return stepping + time.perf_counter() - begin
-
-
-@contextmanager
-def interruptions() -> Iterator[list[int]]:
-    """Inside, the first Ctrl-C, or request to end, is noted only: a step is not torn apart.
-
-    Yields
-    ------
-    list
-        Empty, until it holds the signal. The next one interrupts at once.
-    """
-    asked: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    heard = {n: handler for n, handler in handlers.items() if handler is not signal.SIG_IGN}
-
-    def note(number: int, frame: Any) -> None:
-        asked.append(number)
-        restore()
-
-    def restore() -> None:
-        for number, handler in heard.items():
-            signal.signal(number, handler)
-
-    for number in heard:  # not what a script lets its background jobs ignore
-        signal.signal(number, note)
-    try:
-        yield asked
-    finally:
-        restore()
+    )

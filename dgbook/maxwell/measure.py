@@ -8,13 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
+from dgbook import measuring
 from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.profile import counters, profiled
 from dgbook.gpu.roofline import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
@@ -29,8 +28,8 @@ from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import LocalPlan, PaperPlan
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
+from dgbook.measuring import counted, launch_counted, trial_rows
 from dgbook.mesh import Mesh, box, read
-from dgbook.records import measured_row
 from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
@@ -64,11 +63,6 @@ def operator_on(mesh: Mesh, order: int, dtype: str) -> reference.Operator:
     return reference.assemble(mesh, NodalElement(3, order), dtype=dtype)
 
 
-def dofs_of(operator: reference.Operator) -> int:
-    """Nodes times fields."""
-    return 6 * operator.mesh.K * operator.element.Np
-
-
 def noise(operator: reference.Operator) -> np.ndarray:
     """A random state, (6, K, Np)."""
     shape = (6, operator.mesh.K, operator.element.Np)
@@ -92,19 +86,9 @@ def row(
     device: Device,
 ) -> dict[str, Any]:
     """A row of a record."""
-    return measured_row(
-        path,
-        language,
-        operator.element.order,
-        operator.lift.dtype,
-        {"K": operator.mesh.K, "Np": operator.element.Np, "fields": 6},
-        dofs_of(operator),
-        plan,
-        cost,
-        timing,
-        ceiling,
-        device,
-    )
+    shape = 6, operator.mesh.K, operator.element.Np
+    order, dtype = operator.element.order, operator.lift.dtype
+    return measuring.row(shape, order, dtype, path, language, plan, cost, timing, ceiling, device)
 
 
 # --------------------------------------------------------------------------------------- stages
@@ -162,17 +146,16 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, A
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
     cpu = find_device("cpu")
-    for cores in (1, numba.config.NUMBA_NUM_THREADS):
+    for cores in (1, measuring.all_cores()):
         operator = operator_on(cube(cells_for(CORE_DOFS * min(cores, 8), order)), order, dtype)
         cost = costs(order, operator.mesh.K, dtype)["fused"]
         stage = CoreStage(operator)
         u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
         arguments = (u, res, np.empty_like(u), A, B, small_dt(operator))
-        numba.set_num_threads(cores)
-        timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
+        with measuring.on_cores(cores):
+            timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
         found = row(operator, "cores", "numba", None, cost, timing, ceiling, cpu)
         yield found | {"size": found["size"] | {"cores": cores}}
-    numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
 
 
 def stage_of(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
@@ -301,15 +284,9 @@ def plan_rows(
 ) -> Iterator[dict[str, Any]]:
     """A row for each plan that was timed."""
     cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)[part]
-    for trial in result.trials:
-        if not trial.failure:
-            timing = Timing((trial.seconds_median,))
-            found = row(operator, part, "numba", None, cost, timing, ceiling, device)
-            yield found | {
-                "plan": trial.plan,
-                "seconds_iqr": trial.seconds_iqr,
-                "samples": trial.samples,
-            }
+    yield from trial_rows(
+        result, lambda timing: row(operator, part, "numba", None, cost, timing, ceiling, device)
+    )
 
 
 def variants(
@@ -582,23 +559,19 @@ def counters_record(
             fused_row = next(fused_rows(operator, device, ceiling, every=False))
             *parts, _ = paper_rows(operator, device, ceiling)
             program = f"from dgbook.maxwell.measure import launch_each as f; f{order, dtype, dofs}"
-            for found, percent in zip([fused_row, *parts], counters(program), strict=True):
-                yield found | {"counters": percent}
+            yield from counted([fused_row, *parts], program)
 
 
 def launch_each(order: int, dtype: str, dofs: int) -> None:
     """Launch the fused stage and each of the paper's kernels, once to warm up and once counted."""
     device = find_device("cuda")
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
-    functions = [
-        stage_on_noise(FusedLauncher(operator, device), device),
-        *parts_of(PaperLauncher(operator, device), device).values(),
-    ]
-    for function in functions:
-        function()
-    with profiled():
-        for function in functions:
-            function()
+    launch_counted(
+        [
+            stage_on_noise(FusedLauncher(operator, device), device),
+            *parts_of(PaperLauncher(operator, device), device).values(),
+        ]
+    )
 
 
 RECORDS = {

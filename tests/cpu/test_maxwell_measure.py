@@ -5,59 +5,26 @@ import contextlib
 
 import numpy as np
 import pytest
+import stopped_clock
+from stopped_clock import SIMULATOR
 
-from dgbook import records
+from dgbook import measuring
 from dgbook.gpu import device
-from dgbook.gpu.roofline import Ceilings
-from dgbook.gpu.timing import Timing
-from dgbook.gpu.tune import Result, Trial
 from dgbook.maxwell import bench, fused, measure
 from dgbook.maxwell.fused import FusedPlan
 
-SIMULATOR = device("simulator")
-CEILING = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0, method="made up")
-
 
 @pytest.fixture(autouse=True)
-def stopped_clock(monkeypatch):
-    """Kernels run once, in the simulator, on next to no elements, and take a millisecond."""
-
-    def timed(function, *_):
-        function()
-        return Timing((1e-3,) * 20)
-
-    def tuned(name, plans, run, *_, **__):
-        plans = list(plans)
-        for plan in plans[:1]:
-            run(plan)()
-        trials = tuple(Trial(vars(plan), 1e-3 * (i + 1), 1e-5, 20) for i, plan in enumerate(plans))
-        return Result(plans[0], trials, len(plans))
-
-    monkeypatch.setattr(measure, "measure", timed)
-    monkeypatch.setattr(measure, "tune", tuned)
+def stopped(monkeypatch):
+    """Kernels run once, in the simulator, on next to no elements."""
+    stopped_clock.stop(monkeypatch, measure)
     monkeypatch.setattr(fused, "default_plan", lambda *_: FusedPlan("numba", 2, 1, 1))
     monkeypatch.setattr(measure, "CORE_DOFS", 100)
-    monkeypatch.setattr(records, "beyond_cache", lambda *_: True, raising=False)
-    monkeypatch.setattr("dgbook.gpu.timing.beyond_cache", lambda *_: True)
 
 
 def made(what, orders=(1,), dtypes=("float32",), dofs=144):
     """The rows of a record, checked as they are when it is saved."""
-    rows = list(measure.RECORDS[what](orders, dtypes, dofs, SIMULATOR, CEILING))
-    content = {
-        "name": f"maxwell/{what}",
-        "gpu": "none",
-        "compute_capability": "9.0",
-        "driver": "0",
-        "cuda": "0",
-        "versions": {},
-        "commit": "0",
-        "date": "2026-11-21",
-        "ceilings": CEILING.as_dict(),
-        "rows": rows,
-    }
-    records.validate(content)
-    return rows
+    return stopped_clock.made(measure, "maxwell", what, orders, dtypes, dofs)
 
 
 def test_the_stage_by_all_paths():
@@ -99,7 +66,7 @@ def test_counters_stand_beside_the_times(monkeypatch):
         programs.append(program)
         return [{"memory": float(i)} for i in range(6)]
 
-    monkeypatch.setattr(measure, "counters", counted)
+    monkeypatch.setattr(measuring, "counters", counted)
     rows = made("counters")
     assert [r["path"] for r in rows] == [
         "fused",
@@ -125,7 +92,7 @@ def test_what_is_profiled_is_launched_once_more(monkeypatch):
     def parts(*_):
         return {"part": lambda: seen.append("part")}
 
-    monkeypatch.setattr(measure, "profiled", recording)
+    monkeypatch.setattr(measuring, "profiled", recording)
     monkeypatch.setattr(measure, "find_device", lambda *_: SIMULATOR)
     monkeypatch.setattr(measure, "parts_of", parts)
     monkeypatch.setattr(measure, "stage_on_noise", lambda *_: lambda: seen.append("stage"))
@@ -157,11 +124,11 @@ def test_the_tuner_knows_both_languages(monkeypatch):
 
 def test_an_unknown_record_is_refused():
     with pytest.raises(ValueError, match="RECORD = 'speed'; allowed are stage"):
-        bench.bench(argparse.Namespace(what=["speed"]))
+        bench.bench(argparse.Namespace(what=["speed"], orders=range(1, 2), dofs=1))
 
 
 def test_a_row_as_a_line():
     (row,) = (r for r in made("stage") if r["path"] == "paper")
-    text = bench.line(row, SIMULATOR)
+    text = measuring.line(row, SIMULATOR)
     assert "N=1 float32 K=6" in text and "1000 us" in text and "LIVE" in text
     assert np.isclose(row["efficiency"], row["floor_seconds"] / 1e-3)

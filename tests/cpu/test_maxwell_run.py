@@ -13,12 +13,14 @@ from types import SimpleNamespace
 import meshio
 import numpy as np
 import pytest
+from runs import at_step
 
-from dgbook import linear
+from dgbook import checkpoint, linear, output, running
 from dgbook.__main__ import main
+from dgbook.checkpoint import Checkpoint
 from dgbook.element import NodalElement, reference_measure
-from dgbook.maxwell import checkpoint, command, output
-from dgbook.maxwell.checkpoint import Checkpoint
+from dgbook.maxwell import command
+from dgbook.maxwell.output import write_fields
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import Solver
 from dgbook.mesh import box, geometric_factors, read
@@ -54,7 +56,7 @@ def noise(solver):
 @pytest.mark.parametrize("order", [*range(1, 10), 15])
 def test_an_element_is_cut_into_tetrahedra_between_its_nodes(order):
     """They fill it, and none is turned inside out, although the nodes are not equidistant."""
-    cells = output.subdivision(order)
+    cells = output.subdivision(3, order)
     assert cells.shape == (order**3, 4)
     volumes = signed_volumes(NodalElement(3, order).nodes, cells)
     assert volumes.min() > 0.01 * volumes.mean()
@@ -70,7 +72,7 @@ def test_another_program_reads_the_solution_to_the_last_bit(block, dtype, tmp_pa
     epsilon[mesh.regions["copper"]] = 2.5
     solver = Solver(mesh, 2, dtype, "cpu", epsilon=epsilon)
     u = noise(solver)
-    output.write_fields(tmp_path / "fields.vtu", solver, u)
+    write_fields(tmp_path / "fields.vtu", solver, u)
 
     found = meshio.read(tmp_path / "fields.vtu")
     np.testing.assert_array_equal(found.points, solver.x.reshape(3, -1).T)
@@ -210,19 +212,6 @@ def test_a_wave_begins_with_the_run(shape, most, capsys):
 # ---------------------------------------------------------------------- interrupted and resumed
 
 
-def at_step(monkeypatch, number, do):
-    """Do something before a step, counted from 0 in each march, once."""
-    step = March.step
-
-    def watched(march):
-        if march.done == number:
-            monkeypatch.setattr(March, "step", step)
-            do()
-        step(march)
-
-    monkeypatch.setattr(March, "step", watched)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_resumed_run_is_the_same_to_the_last_bit(number, tmp_path, monkeypatch, capsys):
     (tmp_path / "whole").mkdir()
@@ -268,7 +257,7 @@ def test_a_second_interruption_leaves_the_last_checkpoint(tmp_path, monkeypatch,
 def test_checkpoints_come_after_so_many_seconds_whatever_else_is_written(tmp_path, monkeypatch):
     """By a clock that ticks when it is looked at, at least twice a step."""
     clock, saved = itertools.count(), []
-    monkeypatch.setattr(command, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(running, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(checkpoint, "save", lambda path, content, problem: saved.append(content))
     options = "--cells 1 --order 2 --t-end 1 --checkpoint-every 20 --every 1 --output"
     assert run(options, tmp_path / "f.vtu") == 0
@@ -279,7 +268,7 @@ def test_checkpoints_come_after_so_many_seconds_whatever_else_is_written(tmp_pat
 
 
 def test_only_the_first_signal_is_noted():
-    with command.interruptions() as asked:
+    with running.interruptions() as asked:
         signal.raise_signal(signal.SIGINT)
         assert asked == [signal.SIGINT]
         with pytest.raises(KeyboardInterrupt):
@@ -289,7 +278,7 @@ def test_only_the_first_signal_is_noted():
 def test_an_ignored_signal_stays_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with command.interruptions() as asked:
+        with running.interruptions() as asked:
             signal.raise_signal(signal.SIGINT)
             assert not asked
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -353,7 +342,7 @@ def test_a_checkpoint_survives_a_failed_one(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="no space"):
         checkpoint.save(path, kept, {"order": 2})
     found = checkpoint.load(path, {"order": 2})
-    assert (found.done, found.dt, found.energy) == (5, 0.1, 2.0)
+    assert (found.done, found.dt, found.total) == (5, 0.1, 2.0)
     np.testing.assert_array_equal(found.u, kept.u)
     np.testing.assert_array_equal(found.raw, kept.raw)
     assert list(tmp_path.iterdir()) == [path]
@@ -448,7 +437,7 @@ def test_a_place_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch, cap
     (tmp_path / "folder.vtu").mkdir()
     assert run("--cells 1 --output", tmp_path / "folder.vtu") == 2
     assert "this is a folder" in capsys.readouterr().err
-    monkeypatch.setattr(command.os, "access", lambda folder, mode: False)
+    monkeypatch.setattr(running.os, "access", lambda folder, mode: False)
     assert run("--cells 1 --output", tmp_path / "fields.vtu") == 2
     assert "cannot be written to" in " ".join(capsys.readouterr().err.split())
 
@@ -470,10 +459,10 @@ def test_the_memory_of_a_run_is_as_estimated(order, dtype):
 
 def test_what_does_not_fit_is_refused():
     solver = Solver(box((2, 2, 2)), 2, device="cpu")
-    command._refuse_if_too_large(solver)  # how much a processor has is not asked
     needs = solver.memory_bytes()
+    running.refuse_if_too_large(solver, needs)  # how much a processor has is not asked
     solver.device = replace(solver.device, name="a small GPU", memory_bytes=needs - 1)
     with pytest.raises(ValueError, match=r"48 elements of order 2 in float64 need about .* small"):
-        command._refuse_if_too_large(solver)
+        running.refuse_if_too_large(solver, needs)
     solver.device = replace(solver.device, memory_bytes=needs)
-    command._refuse_if_too_large(solver)
+    running.refuse_if_too_large(solver, needs)

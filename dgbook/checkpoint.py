@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.maxwell.output import replacing
 from dgbook.mesh import Mesh
+from dgbook.output import replacing
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,22 +22,22 @@ class Checkpoint:
 
     Attributes
     ----------
-    u : (6, K, Np) array
+    u : (n, K, Np) array
     raw : array
         The same as the kernels hold it, see `March.restore`.
     done : int
         Steps that are behind.
     dt : float
         Their length.
-    energy : float
-        At the start of the run.
+    total : float
+        What the run shows at its start and its end, such as the energy, at its start.
     """
 
     u: np.ndarray
     raw: np.ndarray
     done: int
     dt: float
-    energy: float
+    total: float
 
 
 def save(path: Path, checkpoint: Checkpoint, problem: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ def load(path: Path, problem: Mapping[str, Any]) -> Checkpoint:
                 file["raw"],
                 int(file["done"]),
                 float(file["dt"]),
-                float(file["energy"]),
+                float(file["total"]),
             )
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path} is not a checkpoint, or is damaged: {error}") from error

@@ -1,0 +1,170 @@
+"""Files that ParaView opens: fields as VTU, a series of them in time as PVD.
+
+A VTU file could hold an element of order N as one Lagrange cell, which is a smaller file. But
+ParaView cuts such cells into few linear ones, by a setting that is easily overlooked, and many of
+its filters know only linear cells. Therefore elements are cut here, into the N^dim simplices
+between their nodes. These are the element's own: the file holds the solution as it is, not
+interpolated, and as fields of DG are discontinuous, no element shares its nodes with another.
+
+References
+----------
+"VTK XML Formats", in the documentation of VTK, https://docs.vtk.org.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from dgbook.element import NodalElement, lattice_numbers
+from dgbook.mesh import Mesh, nodes_xyz
+
+CELLS = {2: 5, 3: 10}  # VTK's numbers for linear triangles and tetrahedra
+BLOCK = 2**20  # bytes that are compressed together
+LEVEL = 1  # of zlib, the fastest: fields compress badly, connectivity well at any level
+TYPES = {"f4": "Float32", "f8": "Float64", "i4": "Int32", "i8": "Int64", "u1": "UInt8"}
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of `path` when all is written, or not at all.
+
+    It is written beside its place and moved there: an interruption leaves the old file whole.
+    """
+    beside = path.with_name(path.name + ".part")
+    try:
+        with open(beside, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+@lru_cache(maxsize=16)
+def subdivision(dim: int, order: int) -> np.ndarray:
+    """The simplices between the nodes of an element, (N^dim, dim+1) node numbers, all positive.
+
+    In three dimensions the lattice of multi-indices (a0, a1, a2, a3) becomes by
+    b = (a1+a2+a3, a2+a3, a3) the part N >= b1 >= b2 >= b3 >= 0 of the lattice of unit cubes. That
+    part is a union of the six tetrahedra into which Kuhn cuts each cube, see ``dgbook.mesh.box``.
+    In two it is the same with squares and triangles.
+    """
+    number = np.empty((order + 1,) * (dim + 1), dtype=np.int32)
+    for index, n in lattice_numbers(dim, order).items():
+        number[index] = n
+    corners = np.indices((order,) * dim).reshape(dim, -1).T[:, None]
+    turned = [*range(dim - 1), dim, dim - 1]
+    cells = []
+    for axes in itertools.permutations(range(dim)):
+        steps = np.eye(dim, dtype=int)[list(axes)]
+        b = corners + np.vstack([np.zeros((1, dim), dtype=int), np.cumsum(steps, axis=0)])
+        a = -np.diff(b, axis=2, prepend=order, append=0)
+        inside = number[tuple(np.moveaxis(a[(a >= 0).all(axis=(1, 2))], 2, 0))]
+        cells.append(inside if np.linalg.det(steps) > 0 else inside[:, turned])
+    return np.concatenate(cells)
+
+
+def write_vtu(
+    path: Path,
+    mesh: Mesh,
+    element: NodalElement,
+    fields: Mapping[str, np.ndarray],
+    constants: Mapping[str, np.ndarray],
+) -> None:
+    """Write an unstructured grid, its arrays compressed and appended as raw bytes.
+
+    Parameters
+    ----------
+    path : Path
+        It is replaced when all is written.
+    mesh : Mesh
+        Of triangles or tetrahedra.
+    element : NodalElement
+        Of order 1 or more.
+    fields : {name: (K, Np) or (dim, K, Np) float array}
+        Scalars and vectors at the nodes, written in their own precision; coordinates are always
+        fp64. What has two components gets a third, zero, as VTK wants it.
+    constants : {name: (K,) float array}
+        One value an element.
+    """
+    cells = subdivision(mesh.dim, element.order)
+    count, corners = mesh.K * len(cells), mesh.dim + 1
+    integer = np.int32 if max(mesh.K * element.Np, corners * count) < 2**31 else np.int64
+    first = np.arange(mesh.K, dtype=integer)[:, None, None] * element.Np
+    arrays = {
+        "PointData": {name: _points(values) for name, values in fields.items()},
+        "CellData": {name: np.repeat(values, len(cells)) for name, values in constants.items()},
+        "Points": {"Points": _points(nodes_xyz(mesh, element.nodes))},
+        "Cells": {
+            "connectivity": (first + cells).ravel(),
+            "offsets": np.arange(corners, corners * count + 1, corners, dtype=integer),
+            "types": np.full(count, CELLS[mesh.dim], np.uint8),
+        },
+    }
+    lines, appended, offset = [], [], 0
+    for section, content in arrays.items():
+        lines.append(f"<{section}>")
+        for name, values in content.items():
+            components = ' NumberOfComponents="3"' if values.ndim == 2 else ""
+            lines.append(
+                f'<DataArray Name={quoteattr(name)} type="{TYPES[values.dtype.str[1:]]}"'
+                f'{components} format="appended" offset="{offset}"/>'
+            )
+            for piece in _compressed(values):
+                appended.append(piece)
+                offset += len(piece)
+        lines.append(f"</{section}>")
+    text = (
+        '<?xml version="1.0"?>\n<VTKFile type="UnstructuredGrid" version="1.0" '
+        f'byte_order="{sys.byteorder.title()}Endian" header_type="UInt64" '
+        'compressor="vtkZLibDataCompressor">\n<UnstructuredGrid>\n'
+        f'<Piece NumberOfPoints="{mesh.K * element.Np}" NumberOfCells="{count}">\n'
+        + "\n".join(lines)
+        + '\n</Piece>\n</UnstructuredGrid>\n<AppendedData encoding="raw">\n_'
+    )
+    with replacing(path) as file:
+        file.write(text.encode())
+        file.writelines(appended)
+        file.write(b"\n</AppendedData>\n</VTKFile>\n")
+
+
+def write_pvd(path: Path, frames: Iterable[tuple[float, Path]]) -> None:
+    """Write a series: times, and VTU files in the same folder."""
+    lines = [
+        f'<DataSet timestep="{time!r}" part="0" file={quoteattr(file.name)}/>\n'
+        for time, file in frames
+    ]
+    with replacing(path) as file:
+        file.write(
+            '<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0">\n<Collection>\n'
+            f"{''.join(lines)}</Collection>\n</VTKFile>\n".encode()
+        )
+
+
+def _points(values: np.ndarray) -> np.ndarray:
+    """A scalar field (K, Np) as (K Np,), a vector field (dim, K, Np) as (K Np, 3)."""
+    if values.ndim == 2:
+        return values.ravel()
+    missing = 3 - len(values)
+    return np.pad(values.reshape(len(values), -1).T, ((0, 0), (0, missing)))
+
+
+def _compressed(values: np.ndarray) -> list[bytes]:
+    """Header and blocks: number of blocks, size of each, of what is left over, compressed sizes."""
+    data = memoryview(values.reshape(-1)).cast("B")
+    blocks = [zlib.compress(data[i : i + BLOCK], LEVEL) for i in range(0, len(data), BLOCK)]
+    sizes = [len(blocks), BLOCK, len(data) % BLOCK, *map(len, blocks)]
+    return [np.array(sizes, np.uint64).tobytes(), *blocks]

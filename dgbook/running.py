@@ -1,0 +1,353 @@
+"""A solver's run on the command line: its files, its progress, how it is stopped and resumed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from dgbook import checkpoint
+from dgbook.checkpoint import Checkpoint
+from dgbook.mesh import Mesh, read
+from dgbook.output import write_pvd
+from dgbook.records import live
+from dgbook.solving import March, NodalSolver
+
+# --------------------------------------------------------------------------------------- options
+
+
+def add_file_arguments(parser: argparse.ArgumentParser) -> None:
+    """--output, --every, --checkpoint, --checkpoint-every and --resume: see `files_of`."""
+    files = parser.add_argument_group("files")
+    files.add_argument("--output", type=Path, help="a .vtu file for ParaView")
+    files.add_argument(
+        "--every",
+        type=int,
+        metavar="STEPS",
+        help="write a series instead, OUTPUT_0000.vtu and so on, and OUTPUT.pvd",
+    )
+    files.add_argument(
+        "--checkpoint",
+        type=Path,
+        help="what to resume from, removed when the run is over; OUTPUT.checkpoint.npz if not "
+        "given. Saved now and then, and on Ctrl-C",
+    )
+    files.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
+    files.add_argument("--resume", action="store_true", help="go on from the checkpoint")
+
+
+def mesh_from(path: Path, dim: int) -> Mesh:
+    """The mesh in the file of the option --mesh.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it has another number of dimensions.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"--mesh {path}: there is no such file")
+    mesh = read(path)
+    if mesh.dim != dim:
+        raise ValueError(f"--mesh {path} has {mesh.dim} dimensions; allowed: {dim}")
+    return mesh
+
+
+def named(option: str, text: str, names: list[str]) -> tuple[str | None, str]:
+    """ "NAME=VALUE" as a name and a value; None where there is no NAME, which stands for all."""
+    name, equals, value = text.rpartition("=")
+    if not equals:
+        return None, value
+    if name not in names:
+        raise ValueError(
+            f"{option} {text}: the mesh has no {name!r}; allowed are "
+            f"{', '.join(map(repr, names)) or 'no names'}"
+        )
+    return name, value
+
+
+def words_of(
+    options: list[str], names: list[str], allowed: tuple[str, ...], otherwise: str
+) -> dict[str, str]:
+    """The condition of each boundary, in words, by the options --boundary [NAME=]WORD.
+
+    Raises
+    ------
+    ValueError
+        If a name or a word is none of those.
+    """
+    words = dict.fromkeys(names, otherwise)
+    for text in options:
+        name, word = named("--boundary", text, names)
+        if word not in allowed:
+            raise ValueError(f"--boundary {text}: {word!r}; allowed are {', '.join(allowed)}")
+        words |= dict.fromkeys(names if name is None else [name], word)
+    return words
+
+
+# ----------------------------------------------------------------------------------------- files
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a run writes.
+
+    Attributes
+    ----------
+    output : Path or None
+        The VTU file, or what names the series.
+    every : int or None
+        Steps between two frames of a series; None for no series.
+    checkpoint : Path or None
+    write_fields : function
+        ``write_fields(path, solver, u)`` writes a state.
+    """
+
+    output: Path | None
+    every: int | None
+    checkpoint: Path | None
+    write_fields: Callable[[Path, NodalSolver, np.ndarray], None]
+
+    def due(self, march: March) -> bool:
+        """Whether the fields are to be written now."""
+        if self.output is None:
+            return False
+        return march.done == march.count or bool(self.every and march.done % self.every == 0)
+
+    def write(self, solver: NodalSolver, march: March) -> None:
+        """Write the fields as they are, and the series so far."""
+        if self.every is None:
+            self.write_fields(self.output, solver, march.state())
+            return
+        self.write_fields(self._frame(march, march.done), solver, march.state())
+        steps = [*range(0, march.done, self.every), march.done]
+        write_pvd(
+            self.output.with_suffix(".pvd"),
+            [(march.start + n * march.dt, self._frame(march, n)) for n in steps],
+        )
+
+    def written(self, march: March) -> str:
+        """The names of the files of a run that is over."""
+        if self.every is None:
+            return str(self.output)
+        first, last = self._frame(march, 0), self._frame(march, march.count)
+        return f"{self.output.with_suffix('.pvd')}, {first.name} to {last.name}"
+
+    def _frame(self, march: March, step: int) -> Path:
+        number = -(-step // self.every)  # the last step may come early
+        return self.output.with_name(f"{self.output.stem}_{number:04d}.vtu")
+
+
+def files_of(arguments: argparse.Namespace, write_fields: Callable) -> Files:
+    """Where the options of `add_file_arguments` say that a run writes.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If it could not write there, or an option makes no sense; the message names the option.
+    """
+    output, every, kept = arguments.output, arguments.every, arguments.checkpoint
+    if output and output.suffix != ".vtu":
+        raise ValueError(f"--output {output}; allowed: a name that ends in .vtu")
+    if every is not None and (every < 1 or not output):
+        raise ValueError(f"--every {every}; allowed: 1 or more steps, with --output")
+    if output and not kept:
+        kept = output.with_suffix(".checkpoint.npz")
+    if arguments.resume and not kept:
+        raise ValueError("--resume needs --checkpoint or --output, to know what to resume")
+    for option, path in (("--output", output), ("--checkpoint", kept)):
+        if path is None:
+            continue
+        folder = path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{option} {path}: there is no folder {folder}")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ValueError(f"{option} {path}: the folder {folder} cannot be written to")
+        if path.is_dir():
+            raise ValueError(f"{option} {path}: this is a folder; allowed: a file")
+    if not arguments.checkpoint_every >= 0:
+        raise ValueError(f"--checkpoint-every {arguments.checkpoint_every}; allowed: 0 or more")
+    return Files(output, every, kept, write_fields)
+
+
+# -------------------------------------------------------------------------------------- the loop
+
+
+def begin(
+    solver: NodalSolver,
+    files: Files,
+    problem: dict[str, Any],
+    resume: bool,
+    t_end: float,
+    start: Callable[[], np.ndarray],
+    total: Callable[[np.ndarray], float],
+    dt: float | None = None,
+) -> tuple[March, float]:
+    """A march from the start, or from the checkpoint.
+
+    Parameters
+    ----------
+    solver, files
+    problem : dict
+        What a checkpoint must agree with, see `dgbook.checkpoint.load`.
+    resume : bool
+    t_end : float
+    start : function
+        ``start()`` is the state at t = 0.
+    total : function
+        ``total(u)`` is what the run shows at its start and its end.
+    dt : float, optional
+        The longest step, as in `NodalSolver.march`.
+
+    Returns
+    -------
+    march : March
+    total : float
+        At t = 0.
+    """
+    if resume:
+        kept = checkpoint.load(files.checkpoint, problem)
+        march = solver.march(kept.u, t_end, kept.dt, done=kept.done)
+        if not march.restore(kept.u, kept.raw):
+            print("other kernels wrote the checkpoint: the same fields, rounded")
+        return march, kept.total
+    if files.checkpoint and files.checkpoint.exists():
+        print(f"{files.checkpoint}, of an earlier run, will be replaced")
+    u = start()
+    return solver.march(u, t_end, dt), total(u)
+
+
+def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
+    """Raise a ValueError if a run needs more bytes than the device has."""
+    has = solver.device.memory_bytes
+    if has is not None and needs > has:
+        raise ValueError(
+            f"{solver.mesh.K} elements of order {solver.element.order} in {solver.dtype} need "
+            f"about {needs / 2**30:.1f} GiB; allowed: the {has / 2**30:.1f} GiB of "
+            f"{solver.device.name}. Take float32, a lower order or a coarser mesh"
+        )
+
+
+def description(solver: NodalSolver, march: March, needs: int, *lines: str) -> str:
+    """What is about to be computed, in so many bytes, with a family's own lines in the middle."""
+    mesh, element = solver.mesh, solver.element
+    dofs = len(solver.fields) * mesh.K * element.Np
+    kind = {2: "triangles", 3: "tetrahedra"}[mesh.dim]
+    where = "the host's" if solver.device.kind == "cpu" else "the device's"
+    resumed = f", of which {march.done} are done," if march.done else ""
+    return "\n".join(
+        [
+            solver.device.sentence,
+            f"{mesh.K} {kind} of order {element.order}: {dofs} degrees of freedom, {solver.dtype}",
+            *lines,
+            f"{march.count} steps{resumed} of {march.dt:.4g}, about "
+            f"{needs / 2**20:.0f} MiB of {where} memory",
+        ]
+    )
+
+
+def keeper(
+    path: Path | None, march: March, total: float, problem: dict[str, Any]
+) -> Callable[[], None]:
+    """A function that saves a checkpoint, if there is a file for it."""
+
+    def keep() -> None:
+        if path:
+            content = Checkpoint(march.state(), march.raw(), march.done, march.dt, total)
+            checkpoint.save(path, content, problem)
+
+    return keep
+
+
+def advance(
+    solver: NodalSolver, march: March, files: Files, keep: Callable[[], None], seconds: float
+) -> float:
+    """Take the steps, show and write what there is to see; the time of the steps, in seconds."""
+    bar = tqdm(total=march.count, initial=march.done, desc="time steps", leave=False)
+    with bar, interruptions() as asked:
+        if files.every and march.done == 0:
+            files.write(solver, march)
+        stepping, begin = 0.0, time.perf_counter()
+        kept = begin
+        while march.done < march.count and not asked:
+            march.step()
+            bar.set_postfix_str(f"t = {march.time:.4g}", refresh=False)
+            bar.update()
+            save = time.perf_counter() - kept >= seconds and march.done < march.count
+            if save or files.due(march):
+                solver.device.synchronize()
+                stepping += time.perf_counter() - begin
+                if files.due(march):
+                    files.write(solver, march)
+                if save:
+                    keep()
+                    kept = time.perf_counter()
+                begin = time.perf_counter()
+    if march.done < march.count:
+        keep()
+        if files.checkpoint:
+            print(
+                f"stopped after step {march.done} of {march.count}, t = {march.time:.6g}; "
+                f"the same command with --resume goes on from {files.checkpoint}",
+                file=sys.stderr,
+            )
+        raise KeyboardInterrupt
+    solver.device.synchronize()
+    return stepping + time.perf_counter() - begin
+
+
+@contextmanager
+def interruptions() -> Iterator[list[int]]:
+    """Inside, the first Ctrl-C, or request to end, is noted only: a step is not torn apart.
+
+    Yields
+    ------
+    list
+        Empty, until it holds the signal. The next one interrupts at once.
+    """
+    asked: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = {n: handler for n, handler in handlers.items() if handler is not signal.SIG_IGN}
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
+
+    for number in heard:  # not what a script lets its background jobs ignore
+        signal.signal(number, note)
+    try:
+        yield asked
+    finally:
+        restore()
+
+
+def report(solver: NodalSolver, march: March, files: Files, stages: int, seconds: float) -> None:
+    """Say how fast it was and what was written, and remove the checkpoint: the run is over.
+
+    Parameters
+    ----------
+    solver, march, files
+    stages : int
+        That were taken, in so many seconds.
+    seconds : float
+    """
+    dofs = len(solver.fields) * solver.mesh.K * solver.element.Np
+    rate = live(dofs * stages / seconds * 1e-9, "GDOF/s", solver.device)
+    print(f"{rate}, files not included")
+    if files.output:
+        print("written:", files.written(march))
+    if files.checkpoint:
+        files.checkpoint.unlink(missing_ok=True)

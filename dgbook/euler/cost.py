@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from dgbook.euler.tables import MAX_ORDER, Tables
+from dgbook.gpu.roofline import Cost
 
 INDEX_BYTES = 4
 FIELDS = 4
@@ -17,25 +16,6 @@ FLUX_FLOPS = {"roe": 130, "rusanov": 59, "hllc": 111}
 POINT_FLOPS = 32
 """Of J grad r . F and J grad s . F at a point, from the state there."""
 STAGES = 4
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The least work of an operator.
-
-    Attributes
-    ----------
-    flops : int
-        Additions, multiplications, divisions and roots.
-    bytes : int
-        Each input read once, each output written once.
-    """
-
-    flops: int
-    bytes: int
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.bytes + other.bytes)
 
 
 def surface_nodes(order: int) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
+from dgbook.euler.plan import HEALTHY
 from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
 from dgbook.euler.tables import Tables
@@ -30,8 +31,6 @@ GROUP = 2 * TILE
 """Elements that are sorted by the way in which they meet their neighbors."""
 SECTOR = 8
 """Numbers of fp32 that memory delivers together."""
-HEALTHY = np.iinfo(np.int32).max
-"""What `FusedLauncher.bad` holds as long as all states are those of a gas."""
 
 
 @dataclass(frozen=True)

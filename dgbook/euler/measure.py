@@ -15,7 +15,7 @@ from dgbook.element.frozen import read_only
 from dgbook.euler import fused, reference
 from dgbook.euler import plan as paper_plan
 from dgbook.euler.arrays import ArraySteps
-from dgbook.euler.cost import PAPER, STAGES, Cost, costs
+from dgbook.euler.cost import PAPER, STAGES, costs
 from dgbook.euler.cpu import CoreSteps
 from dgbook.euler.exact import StrongVortex, Vortex
 from dgbook.euler.fused import FusedLauncher
@@ -25,7 +25,7 @@ from dgbook.euler.problem import pressure, velocity
 from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.roofline import Ceilings
+from dgbook.gpu.roofline import Ceilings, Cost
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.measuring import Rows, counted, launch_counted

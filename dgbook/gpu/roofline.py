@@ -24,6 +24,25 @@ COPY_SOURCE = Path(__file__).with_name("copy.cu")
 
 
 @dataclass(frozen=True)
+class Cost:
+    """The least work of an operator.
+
+    Attributes
+    ----------
+    flops : int
+        Additions and multiplications, divisions and roots.
+    bytes : int
+        Each input read once, each output written once.
+    """
+
+    flops: int
+    bytes: int
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.flops + other.flops, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True)
 class Ceilings:
     """What a device reaches when it does one thing only.
 

@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from dgbook.gpu.roofline import Cost
 
 INDEX_BYTES = 4
 FIELDS = 6
 FACES = 4
 PAPER = ("gather", "lift", "differentiate", "assemble", "update")
 """The parts of the operator as klockner2009 runs them, one kernel each, and the time step."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The least work of an operator.
-
-    Attributes
-    ----------
-    flops : int
-        Additions and multiplications.
-    bytes : int
-        Each input read once, each output written once.
-    """
-
-    flops: int
-    bytes: int
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.bytes + other.bytes)
 
 
 def surface_nodes(order: int) -> int:

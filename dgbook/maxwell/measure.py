@@ -14,13 +14,13 @@ from dgbook import measuring
 from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.roofline import Ceilings
+from dgbook.gpu.roofline import Ceilings, Cost
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.maxwell import fused, mie, reference
 from dgbook.maxwell import plan as paper_plan
 from dgbook.maxwell.arrays import ArrayStage
-from dgbook.maxwell.cost import PAPER, Cost, costs
+from dgbook.maxwell.cost import PAPER, costs
 from dgbook.maxwell.cpu import CoreStage
 from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.fused import FusedLauncher

@@ -1,0 +1,1 @@
+"""The GPU kernels of the acoustic wave equations, one operator a file."""

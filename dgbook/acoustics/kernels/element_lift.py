@@ -1,0 +1,68 @@
+"""The nodal lift kernel with a thread for each element: a blocked matrix product."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+
+
+def make_element_lift(shape, plan):
+    """Kernel that adds the lifted fluxes to du/dt, a thread an element.
+
+    Blocked as `make_element_volume`: K_S threads put a sub-block of the lift,
+    `rows` by `columns`, into shared memory and apply it to an element each,
+    one value of each field at a time.
+
+    Arguments, all flat:
+
+    flux (4 4Nfp K,)   of `make_element_flux`
+    lift (4 Nfp rows,) LIFT, column by column; zeros fill up the columns to
+                       whole blocks of rows
+    out (4 Np K,)      du/dt, to which the kernel adds
+    """
+    real = np.dtype(shape.dtype).type
+    Np, Nf, T, rows = shape.Np, shape.Nf, plan.K_S, plan.rows_S
+    columns, padded = plan.columns, -(-Np // rows) * rows
+    entries = columns * rows
+
+    @jit
+    def element_lift(flux, lift, out):
+        L = cuda.shared.array(entries, real, alignment=16)
+        du = cuda.local.array((rows, 4), real)
+        x = np.uint32(cuda.threadIdx.x)
+        size, values = np.uint32(out.size // 4), np.uint32(flux.size // 4)
+        K = np.uint32(values // Nf)
+        own = np.uint32(cuda.blockIdx.x * T + x)
+        k = np.uint32(min(own, K - 1))  # the last block may have too many
+        row = np.uint32(cuda.blockIdx.y * rows)
+        while row < Np:
+            for r in range(rows):
+                for c in range(4):
+                    du[r, c] = real(0)
+            first = np.uint32(0)
+            while first < Nf:
+                cuda.syncthreads()
+                i = x
+                while i < entries:
+                    m = np.uint32(first + i // rows)
+                    if m < Nf:
+                        L[i] = lift[m * padded + row + i % rows]
+                    i = np.uint32(i + T)
+                cuda.syncthreads()
+                m = np.uint32(0)
+                while m < columns and first + m < Nf:
+                    i = np.uint32((first + m) * K + k)
+                    q = np.uint32(rows * m)
+                    for c in range(4):
+                        v = flux[np.uint32(c * values + i)]
+                        for r in range(rows):
+                            du[r, c] += L[q + r] * v
+                    m = np.uint32(m + 1)
+                first = np.uint32(first + columns)
+            for r in range(rows):
+                if own < K and row + r < Np:
+                    i = np.uint32((row + r) * K + k)
+                    for c in range(4):
+                        out[c * size + i] += du[r, c]
+            row = np.uint32(row + cuda.gridDim.y * rows)
+
+    return element_lift

@@ -1,0 +1,54 @@
+"""The nodal kernels of acoustics as machine code: no spills, no stray fp64, wide loads."""
+
+import re
+
+import numpy as np
+import pytest
+
+from dgbook.acoustics.nodal import ElementPlan, default_plan, kernels, shape_of
+
+INDICES = np.empty(1, np.uint32)
+# That of the surface kernel is what cc 7.5 takes at order 2, elsewhere it is half as many.
+REGISTERS = {
+    "node": {"volume": 72, "surface": 128},
+    "element": {"volume": 128, "flux": 32, "lift": 96},
+}
+KERNELS = [(threads, name) for threads, names in REGISTERS.items() for name in names]
+
+
+def report(held, name, order, plan, dtype):
+    real = np.empty(1, dtype)
+    traces = (real, real, INDICES, INDICES, INDICES, real, real)
+    signatures = {
+        "volume": (real,) * 5,
+        "surface": (*traces, real, real),
+        "flux": (*traces, real),
+        "lift": (real,) * 3,
+    }
+    return held(kernels(shape_of(order, dtype), plan)[name], signatures[name], dtype)
+
+
+@pytest.mark.parametrize(("order", "dtype"), [(2, "float32"), (7, "float32"), (4, "float64")])
+@pytest.mark.parametrize(("threads", "name"), KERNELS)
+def test_default_plans_fit_the_machine(threads, name, order, dtype, held):
+    """Four fields of a node, or two or four rows of a column, come from shared memory at once."""
+    shape = shape_of(order, dtype)
+    plan = default_plan(order, dtype, threads == "node")
+    found = report(held, name, order, plan, dtype)
+    assert (found.fp64_instructions > 0) == (dtype == "float64")
+    assert found.registers <= REGISTERS[threads][name], found
+    assert found.shared_bytes == plan.shared_bytes(shape).get(name, 0)
+    block = plan.threads(shape)[name]
+    assert found.blocks_per_multiprocessor(block) * block >= 480
+    wide = r"ld\.shared\.v4\.[fb]32" if dtype == "float32" else r"ld\.shared\.v2\.[fb]64"
+    assert bool(re.search(wide, found.ptx)) == (name != "flux")
+    assert not re.search(r"ld\.shared\.[fb](32|64)", found.ptx), "a word loaded alone"
+
+
+@pytest.mark.parametrize("name", ["volume", "lift"])
+def test_as_many_accumulators_as_a_plan_may_have_stay_in_registers(name, held):
+    """96 of fp64: 8 rows of D, or 24 of the lift."""
+    plan = ElementPlan(64, 64, 1, 8, 24)
+    assert not plan.illegal(shape_of(4, "float64"))
+    found = report(held, name, 4, plan, "float64")
+    assert found.blocks_per_multiprocessor(64) >= 3

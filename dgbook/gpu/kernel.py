@@ -83,6 +83,18 @@ class Kernel:
 
         return launch
 
+    def together(self, blocks: int, threads: int, *args: Any) -> int:
+        """How many of so many blocks run at the same time, as barriers of the grid need it.
+
+        The arguments decide what is compiled. In the simulator all run together.
+        """
+        if not _lives_on_gpu(args, self.name):
+            return blocks
+        compiled = self.dispatcher.compile(
+            tuple(self.dispatcher.typeof_pyval(a) for a in _converted(args))
+        )
+        return min(blocks, compiled.max_cooperative_grid_blocks(threads))
+
     def __call__(self, *args: Any) -> None:
         raise TypeError(
             f"kernel {self.name} needs a grid and a block: {self.name}[grid, block](...)"
@@ -146,11 +158,7 @@ def _lives_on_gpu(args: tuple, name: str) -> bool:
 def _launch_on_gpu(dispatcher: Any, grid: Any, block: Any, shared: int, args: tuple) -> None:
     import cupy
 
-    # sync=False: CuPy and Numba work on the same stream here, so no extra wait is needed.
-    converted = [
-        cuda.as_cuda_array(a, sync=False) if hasattr(a, "__cuda_array_interface__") else a
-        for a in args
-    ]
+    converted = _converted(args)
     if _preparing or shared > STATIC_SHARED_LIMIT:
         compiled = dispatcher.compile(tuple(dispatcher.typeof_pyval(a) for a in converted))
         if shared > STATIC_SHARED_LIMIT:
@@ -160,6 +168,15 @@ def _launch_on_gpu(dispatcher: Any, grid: Any, block: Any, shared: int, args: tu
     pointer = cupy.cuda.get_current_stream().ptr
     stream = cuda.external_stream(pointer) if pointer else 0
     dispatcher[grid, block, stream, shared](*converted)
+
+
+def _converted(args: tuple) -> list:
+    """CuPy's arrays as Numba's."""
+    # sync=False: CuPy and Numba work on the same stream here, so no extra wait is needed.
+    return [
+        cuda.as_cuda_array(a, sync=False) if hasattr(a, "__cuda_array_interface__") else a
+        for a in args
+    ]
 
 
 def _allow_shared(compiled: Any, nbytes: int, device_id: int) -> None:

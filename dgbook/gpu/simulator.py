@@ -1090,6 +1090,11 @@ def register_cuda_module(module: Any) -> None:
         _cuda_modules.append(module)
 
 
+def register_stand_in(function: Callable, instead: Callable) -> None:
+    """Name a function that only a GPU has, and what the simulator calls in its place."""
+    _STAND_INS[function] = instead
+
+
 class _Integer:
     """An integer type of NumPy or Numba: its values are Python's integers, wrapped to its range.
 
@@ -1207,6 +1212,8 @@ def _simulated(function: Callable, kernel: str, made: dict[int, Callable]) -> Ca
         # Without numba-cuda a device function is the plain function itself.
         without_numba = _cuda_modules == [cuda]
         plain = isinstance(value, types.FunctionType)
+        if plain and value in _STAND_INS:
+            return _STAND_INS[value]
         if hasattr(value, "py_func") or (plain and without_numba):
             return _simulated(value, kernel, made)
         if plain:

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 
 from dgbook.gpu import jit
+from dgbook.gpu.fast import make_divide, make_rsqrt, rsqrt_by_formula
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,10 @@ class Arithmetic:
     """One of the ways in which one formula is computed.
 
     A problem writes its formula once, as functions of scalars, see `Problem.make_slope`; they are
-    decorated by `jit` and use nothing but the four operations, comparisons and the two functions
+    decorated by `jit` and use nothing but the four operations, comparisons and the functions
     below. Then NumPy, cores and a GPU cannot disagree about it. None of the three contracts or
-    reorders operations, but a GPU fuses multiplications and additions.
+    reorders operations, but a GPU fuses multiplications and additions, and has instructions of its
+    own for the last two.
 
     Attributes
     ----------
@@ -29,7 +31,9 @@ class Arithmetic:
         Decorator of the functions. For NumPy it does nothing: they work on arrays as well.
     where : function
         ``where(condition, a, b)``: a or b, of one type.
-    sqrt : function
+    make_rsqrt, make_divide : functions
+        ``make_rsqrt(real)`` makes ``rsqrt(x)``, 1 / sqrt(x), and ``make_divide(real)``
+        ``divide(x, y)``, both for numbers of type real.
     index : type
         Of positions in arrays: a GPU has 32-bit registers, and need not ask whether an unsigned
         index is negative; a core's loops vectorise with its own.
@@ -37,7 +41,8 @@ class Arithmetic:
 
     jit: Callable[[Callable], Callable]
     where: Callable[[Any, Any, Any], Any]
-    sqrt: Callable[[Any], Any]
+    make_rsqrt: Callable[[type], Callable[[Any], Any]]
+    make_divide: Callable[[type], Callable[[Any, Any], Any]]
     index: type
 
 
@@ -49,6 +54,23 @@ def _where(condition, a, b):
 on_core = partial(numba.njit, error_model="numpy")
 on_device = partial(jit, device=True)
 
-NUMPY = Arithmetic(lambda function: function, np.where, np.sqrt, np.intp)
-CORES = Arithmetic(on_core, on_core(_where), math.sqrt, np.intp)
-GPU = Arithmetic(on_device, on_device(_where), math.sqrt, np.uint32)
+
+def _rsqrt_on_core(real: type) -> Callable[[Any], Any]:
+    one = real(1)
+    return on_core(lambda x: one / math.sqrt(x))
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    return x / y
+
+
+def _always(function: Callable) -> Callable[[type], Callable]:
+    """What makes one function, whatever the type."""
+    return lambda real: function
+
+
+NUMPY = Arithmetic(
+    lambda function: function, np.where, _always(rsqrt_by_formula), _always(_quotient), np.intp
+)
+CORES = Arithmetic(on_core, on_core(_where), _rsqrt_on_core, _always(on_core(_quotient)), np.intp)
+GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32)

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.swept.plan import Plan, node_points, steps_between_results
+from dgbook.swept.plan import Plan, ghost_points, node_points, steps_between_results
 from dgbook.swept.problem import Problem
 
-SLOPE_FLOPS = {"heat": 3, "ks": 10, "euler": 186}
+SLOPE_FLOPS = {"heat": 3, "ks": 10, "euler": 188}
 """Additions, multiplications, divisions and roots of a slope; a test counts them by running it."""
+
+
+FACE_FLOPS = {"euler": (5, 80, 3)}
+"""Of a pressure, of a face's flux, and of the difference of two of these."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +24,7 @@ class Cost:
     Attributes
     ----------
     flops : float
-        Divisions and roots count as one. The same for every scheme: the swept rule repeats nothing.
+        Divisions and roots count as one. The swept rule repeats nothing, tiles do.
     bytes : float
         To and from global memory.
     shared_bytes : float
@@ -28,33 +32,61 @@ class Cost:
     launches : float
     barriers : float
         Of every block, one after the other.
+    grid_barriers : float
+        Of all blocks together.
     """
 
     flops: float
     bytes: float
-    shared_bytes: float
-    launches: float
-    barriers: float
+    shared_bytes: float = 0.0
+    launches: float = 0.0
+    barriers: float = 0.0
+    grid_barriers: float = 0.0
+
+
+def substep_flops(problem: Problem, points: int) -> float:
+    """Flops of a point and substep where a thread has so many points: its faces once."""
+    fields = len(problem.fields)
+    if points == 1 or not problem.faces:
+        return SLOPE_FLOPS[problem.name] + 2 * fields
+    pressure, flux, difference = FACE_FLOPS[problem.name]
+    row = (points + 4) * pressure + (points + 1) * flux + points * difference
+    return row / points + 2 * fields
 
 
 def cost(problem: Problem, scheme: str, plan: Plan, n: int, dtype: str) -> Cost:
     """The cost of a time step on n points.
 
     Classic reads and writes each state in every substep, and the second substep reads the old state
-    too: 2 or 5 words. Between two launches a swept scheme reads and writes two words of each state
-    and field, its edges, and advances by height / substeps time steps, height = node / 2r. In it
-    half of the thread's turns are idle: 2 height barriers are passed by a block in that time.
+    too: 2 or 5 words; so does Persistent. Between two launches a swept scheme reads and writes two
+    words of each state and field, its edges, and advances by height / substeps time steps, height =
+    node / 2r. In it half of the thread's turns are idle: 2 height barriers are passed by a block in
+    that time. A tile reads all of its states and writes its middle.
+
+    With a point a thread a state is read from shared memory by 2r neighbors and written once; with
+    several, a thread writes and reads 2r states for all of them.
     """
     word = np.dtype(dtype).itemsize
-    fields, stages = len(problem.fields), len(problem.weights)
-    flops = n * stages * (SLOPE_FLOPS[problem.name] + 2 * fields)
-    if scheme == "classic":
-        words = 2 if stages == 1 else 5
-        return Cost(flops, n * fields * words * word, 0.0, stages, 0.0)
+    fields, stages, points = len(problem.fields), len(problem.weights), plan.points
+    flops = n * stages * substep_flops(problem, points)
+    if scheme in ("classic", "persistent"):
+        bytes_ = n * fields * (2 if stages == 1 else 5) * word
+        if scheme == "classic":
+            return Cost(flops, bytes_, launches=stages)
+        return Cost(flops, bytes_, grid_barriers=stages)
+    moved = _moved(problem, scheme, points)
+    if scheme == "tiled":
+        tile = plan.threads * points
+        repeated = tile / (tile - 2 * ghost_points(problem, plan))
+        return Cost(
+            flops * repeated,
+            n * fields * (repeated + 1) * word / plan.steps,
+            n * stages * fields * moved * repeated * word,
+            1 / plan.steps,
+            stages,
+        )
     steps = steps_between_results(problem, scheme, plan)
     levels = node_points(scheme, plan) // problem.reach
-    # A state is read by 2r neighbors, and written once where memory is what they read it from.
-    moved = 2 * problem.reach + (1 if scheme != "register" else 0)
     return Cost(
         flops,
         n * fields * 4 * word / steps,
@@ -64,22 +96,41 @@ def cost(problem: Problem, scheme: str, plan: Plan, n: int, dtype: str) -> Cost:
     )
 
 
-def predicted_seconds(
-    cost: Cost, launch: float, barrier: float, bandwidth: float, shared_bandwidth: float
-) -> float:
-    """Seconds a time step: what is waited for, then the slower of the two memories.
+def _moved(problem: Problem, scheme: str, points: int) -> float:
+    """Words of shared memory that are read and written for a point, substep and field."""
+    if scheme == "register":
+        return 2 * problem.reach / points
+    if points == 1 and scheme != "tiled":
+        return 2 * problem.reach + 1
+    return 4 * problem.reach / points
 
-    The simple model of the paper's section 6: small problems cost what launches cost, and large
-    ones what memory moves. It knows nothing of occupancy.
+
+def predicted_seconds(
+    cost: Cost,
+    launch: float,
+    barrier: float,
+    grid_barrier: float,
+    bandwidth: float,
+    shared_bandwidth: float,
+    rate: float,
+) -> float:
+    """Seconds a time step: what is waited for, then the slowest of two memories and arithmetic.
+
+    The simple model of the paper's section 6 with arithmetic: small problems cost what launches
+    cost, and large ones what memory moves or what is computed. It knows nothing of occupancy.
 
     Parameters
     ----------
     cost : Cost
-    launch, barrier : float
+    launch, barrier, grid_barrier : float
         Seconds from one launch to the next of kernels that do nothing, and of a level of a kernel
-        that has the GPU for itself.
+        that has the GPU for itself, up to a barrier of its block or of the grid.
     bandwidth, shared_bandwidth : float
         Bytes a second, of global memory and of the shared memory of all multiprocessors.
+    rate : float
+        Flops a second of such code: divisions and roots count as one but take many.
     """
-    waiting = cost.launches * launch + cost.barriers * barrier
-    return waiting + max(cost.bytes / bandwidth, cost.shared_bytes / shared_bandwidth)
+    waiting = cost.launches * launch + cost.barriers * barrier + cost.grid_barriers * grid_barrier
+    return waiting + max(
+        cost.bytes / bandwidth, cost.shared_bytes / shared_bandwidth, cost.flops / rate
+    )

@@ -9,42 +9,80 @@ import numpy as np
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.swept.problem import Problem
 
-SCHEMES = ("classic", "shared", "hybrid", "register")
+SCHEMES = ("classic", "shared", "hybrid", "register", "persistent", "tiled")
+SWEPT = ("shared", "hybrid", "register")
 DTYPES = ("float32", "float64")
-USUAL_THREADS = {"classic": 256, "shared": 128, "hybrid": 128, "register": 128}
+USUAL_THREADS = dict.fromkeys(SCHEMES, 128) | {"classic": 256, "persistent": 256}
+MOST_POINTS = 8
+WIDE_THREADS = (64, 128, 256)
+MOST_VALUES = 12
+"""Of a thread, points times fields, in plans worth trying: its registers hold them twice."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Who works on what: always a thread a point.
+    """Who works on what.
 
     Parameters
     ----------
     threads : int
-        Of a block. In Shared and Hybrid a block is a node, so that they are its points; in Register
-        a warp is one. More points a node mean more steps between two launches and fewer edges to
-        pass, but also more shared memory and fewer nodes to fill a GPU.
+        Of a block. In Shared and Hybrid a block is a node; in Register a warp is one. More points
+        a node mean more steps between two launches and fewer edges to pass, but also more memory
+        and fewer nodes to fill a GPU.
+    points : int
+        Of a thread, neighboring ones. One in the paper; with several, states stay in registers,
+        only the ends of a thread's row pass through shared memory, fewer threads meet at a barrier,
+        and of Euler a face's flux is computed once for both its sides.
+    steps : int
+        Time steps of a launch, of Tiled alone.
     """
 
     threads: int
+    points: int = 1
+    steps: int = 1
 
     def __post_init__(self) -> None:
-        if not isinstance(self.threads, int | np.integer) or isinstance(self.threads, bool):
-            raise TypeError(f"threads = {self.threads!r}; allowed: an integer")
-        if not 1 <= self.threads <= MAX_THREADS:
-            raise ValueError(f"threads = {self.threads}; allowed: 1 to {MAX_THREADS}")
+        for name, most in (("threads", MAX_THREADS), ("points", MOST_POINTS), ("steps", None)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise TypeError(f"{name} = {value!r}; allowed: an integer")
+            if value < 1 or (most and value > most):
+                allowed = f"1 to {most}" if most else "1 or more"
+                raise ValueError(f"{name} = {value}; allowed: {allowed}")
+
+    def __str__(self) -> str:
+        points = f" of {self.points} points" if self.points > 1 else ""
+        steps = f", {self.steps} steps a launch" if self.steps > 1 else ""
+        return f"{self.threads} threads a block{points}{steps}"
 
 
-def node_points(scheme: str, plan: Plan) -> int:
-    """Points of a node; of Classic, which has none, those of a block."""
+def node_threads(scheme: str, plan: Plan) -> int:
+    """Threads of a node, or of a block where there are no nodes."""
     return WARP if scheme == "register" else plan.threads
 
 
+def node_points(scheme: str, plan: Plan) -> int:
+    """Points of a node; of schemes that have none, those of a block."""
+    return node_threads(scheme, plan) * plan.points
+
+
+def ghost_points(problem: Problem, plan: Plan) -> int:
+    """Points on either side of a tile that are its neighbors'."""
+    return problem.reach * len(problem.weights) * plan.steps
+
+
 def shared_bytes(problem: Problem, scheme: str, plan: Plan, dtype: str) -> int:
-    """Shared memory of a block: two rows of threads + 2r states (magee2017, section 4.2)."""
-    if scheme in ("classic", "register"):
+    """Shared memory of a block.
+
+    With a point a thread two rows of threads + 2r states (magee2017, section 4.2); with several,
+    and in tiles, the first r and the last r of each thread, even and odd.
+    """
+    if scheme in ("classic", "persistent", "register"):
         return 0
-    states = 2 * (plan.threads + 2 * problem.reach)
+    if plan.points > 1 or scheme == "tiled":
+        states = 4 * problem.reach * plan.threads
+    else:
+        states = 2 * (plan.threads + 2 * problem.reach)
     return states * len(problem.fields) * np.dtype(dtype).itemsize
 
 
@@ -54,22 +92,49 @@ def illegal(problem: Problem, scheme: str, plan: Plan, n: int, dtype: str) -> st
     A node has an even number of levels to its base, for only then its two rows, edges and the two
     substeps of a time step fit together: a multiple of 4r points.
     """
-    threads, reach = plan.threads, problem.reach
-    if scheme == "classic":
-        few = 2 * reach + 1
+    threads, points, reach = plan.threads, plan.points, problem.reach
+    where = f"{problem.name!r}, {scheme!r}"
+    if plan.steps > 1 and scheme != "tiled":
+        return f"steps = {plan.steps}; allowed for {where}: 1, several of 'tiled' alone"
+    if points > 1 and scheme == "hybrid":
+        return f"points = {points}; allowed for {where}: 1"
+    few = 2 * reach + 1
+    if scheme in ("classic", "persistent"):
+        if n % points:
+            return f"n = {n}; allowed: multiples of points = {points}"
         return "" if n >= few else f"n = {n}; allowed: {few} points or more"
-    unit = WARP if scheme == "register" else 4 * reach
-    if threads % unit:
-        return f"threads = {threads}; allowed for {problem.name!r}, {scheme!r}: multiples of {unit}"
-    least = 2 * threads if scheme == "hybrid" else threads
-    if n < least or n % threads:
-        return f"n = {n}; allowed: multiples of threads = {threads}, {least} or more"
+    if (points > 1 or scheme == "tiled") and points % reach:
+        return f"points = {points}; allowed for {where}: multiples of {reach}"
     if shared_bytes(problem, scheme, plan, dtype) > STATIC_SHARED_LIMIT:
         return (
             f"threads = {threads}: {shared_bytes(problem, scheme, plan, dtype)} bytes of shared "
             f"memory; allowed: {STATIC_SHARED_LIMIT}"
         )
+    if scheme == "tiled":
+        return _illegal_tile(problem, plan, n)
+    unit = WARP if scheme == "register" else 4 * reach
+    if points > 1 and scheme == "shared":
+        unit = max(2, unit // points)
+    if threads % unit:
+        return f"threads = {threads}; allowed for {where}: multiples of {unit}"
+    block = threads * points
+    least = 2 * block if scheme == "hybrid" else block
+    if n < least or n % block:
+        names = "threads" if points == 1 else "threads * points"
+        return f"n = {n}; allowed: multiples of {names} = {block}, {least} or more"
     return ""
+
+
+def _illegal_tile(problem: Problem, plan: Plan, n: int) -> str:
+    """Why a tile cannot be: a state goes to and fro between even and odd levels, and comes home."""
+    ghost, unit = ghost_points(problem, plan), 2 // len(problem.weights)
+    if plan.steps % unit:
+        return f"steps = {plan.steps}; allowed for {problem.name!r}, 'tiled': multiples of {unit}"
+    if 2 * ghost >= plan.threads * plan.points:
+        most = (plan.threads * plan.points - 1) // (2 * ghost // plan.steps)
+        return f"steps = {plan.steps}: no points are left in a tile; allowed: up to {most}"
+    few = 2 * problem.reach + 1
+    return "" if n >= few else f"n = {n}; allowed: {few} points or more"
 
 
 def default_plan(problem: Problem, scheme: str, n: int, dtype: str) -> Plan:
@@ -81,18 +146,40 @@ def default_plan(problem: Problem, scheme: str, n: int, dtype: str) -> Plan:
         If there is none for n points.
     """
     usual = USUAL_THREADS[scheme]
+    if scheme == "tiled":
+        plan = Plan(usual, problem.reach, 8 // problem.reach)
+        if trouble := illegal(problem, scheme, plan, n, dtype):
+            raise ValueError(trouble)
+        return plan
     for threads in range(usual, 0, -1):
         if not illegal(problem, scheme, Plan(threads), n, dtype):
             return Plan(threads)
     unit = WARP if scheme == "register" else 4 * problem.reach
     few = f", {2 * unit} or more" if scheme == "hybrid" else ""
-    allowed = f"{2 * problem.reach + 1} or more" if scheme == "classic" else f"multiples of {unit}"
+    few_points = scheme in ("classic", "persistent")
+    allowed = f"{2 * problem.reach + 1} or more" if few_points else f"multiples of {unit}"
     raise ValueError(f"n = {n}; allowed for {problem.name!r}, {scheme!r}: {allowed}{few}")
 
 
 def plans(problem: Problem, scheme: str, n: int, dtype: str) -> list[Plan]:
-    """The plans worth trying: 32 to 1024 threads, powers of two, as far as they are legal."""
-    candidates = [Plan(2**k) for k in range(5, 11)]
+    """The plans worth trying, as far as they are legal.
+
+    32 to 1024 threads, powers of two, with 1 to 8 points a thread; where each number of threads is
+    compiled, with several points fewer of them; of tiles those in which at least half of what is
+    computed is kept.
+    """
+    tiled = scheme == "tiled"
+    compiled_by_threads = scheme in ("shared", "tiled")
+    candidates = [
+        Plan(2**k, points, steps)
+        for k in range(5, 11)
+        for points in (1, 2, 4, 8)
+        for steps in ((2, 4, 8, 16, 32) if tiled else (1,))
+        if points * len(problem.fields) <= MOST_VALUES
+        and (points == 1 or not compiled_by_threads or 2**k in WIDE_THREADS)
+    ]
+    if tiled:
+        candidates = [p for p in candidates if 4 * ghost_points(problem, p) <= p.threads * p.points]
     return [plan for plan in candidates if not illegal(problem, scheme, plan, n, dtype)]
 
 
@@ -103,8 +190,8 @@ def steps_between_results(problem: Problem, scheme: str, plan: Plan) -> int:
     the base of the triangles or diamonds before: node / 2r. In the paper results come half as
     often, since its down-triangles always close the diamonds that are split at the boundary.
     """
-    if scheme == "classic":
-        return 1
+    if scheme not in SWEPT:
+        return plan.steps
     return node_points(scheme, plan) // (2 * problem.reach) // len(problem.weights)
 
 
@@ -124,6 +211,6 @@ def check_steps(problem: Problem, scheme: str, plan: Plan, steps: int) -> None:
         nearest = f"{below} or {below + every}"
         raise ValueError(
             f"steps = {steps}; allowed for {problem.name!r}, {scheme!r} with "
-            f"{plan.threads} threads a block: multiples of {every}, such as {nearest}. In between "
-            "the points of a swept scheme are at different times"
+            f"{plan}: multiples of {every}, such as {nearest}. In between there is no time that "
+            "all points are at"
         )

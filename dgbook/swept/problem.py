@@ -32,6 +32,9 @@ class Problem(ABC):
         Names of the unknowns.
     reach : int
         r: how many points to either side a substep reads.
+    faces : bool
+        Whether slopes are differences of fluxes, of which neighbors have one in common: then
+        `make_faces` makes what they consist of.
     boundary : {"periodic", "mirrored", "fixed"}
         What is behind the ends: the other end; what is before them, the end point being the mirror;
         the end point's own state, which never changes.
@@ -41,6 +44,7 @@ class Problem(ABC):
     fields: ClassVar[tuple[str, ...]]
     reach: ClassVar[int]
     boundary: ClassVar[str]
+    faces: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -223,20 +227,20 @@ class KuramotoSivashinsky(Problem):
         """The stencil of -(u_x u + u_xx + u_xxxx), terms with the same points taken together.
 
         (u_{i+1}^2 - u_{i-1}^2) / (4 dx) is a product of their sum and their difference, and
-        u_xx and u_xxxx need that sum as well.
+        u_xx and u_xxxx need that sum as well. All is in units of the outermost weight, -1 / dx^4:
+        so no sum has two products, of which a compiler could fuse the one or the other.
         """
         second, fourth = 1 / self.dx**2, 1 / self.dx**4
-        convection = real(-1 / (4 * self.dx))
-        center = real(2 * second - 6 * fourth)
-        near = real(4 * fourth - second)
         far = real(-fourth)
+        center = real(6 - 2 * second / fourth)
+        near = real(second / fourth - 4)
+        convection = real(1 / (4 * self.dx * fourth))
 
         @arithmetic.jit
         def slope(stencil):
             left2, left, mine, right, right2 = stencil
-            both = left + right
-            linear = center * mine + far * (left2 + right2)
-            return linear + both * (near + convection * (right - left))
+            linear = (left2 + right2) + center * mine
+            return far * (linear + (left + right) * (near + convection * (right - left)))
 
         return slope
 
@@ -274,6 +278,7 @@ class Euler(Problem):
     fields = ("rho", "rho u", "rho e")
     reach = 2
     boundary = "fixed"
+    faces = True
     LEFT: ClassVar = (1.0, 0.0, 1.0)
     """Density, velocity and pressure at first, left of the diaphragm at x = 1/2."""
     RIGHT: ClassVar = (0.125, 0.0, 0.1)
@@ -312,7 +317,31 @@ class Euler(Problem):
 
     def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
         """G_{i-1/2} - G_{i+1/2}."""
-        jit, where, sqrt = arithmetic.jit, arithmetic.where, arithmetic.sqrt
+        pressure, twice_flux = self.make_faces(real, arithmetic)
+
+        @arithmetic.jit
+        def slope(stencil):
+            left2, left, mine, right, right2 = stencil
+            p_left, p, p_right = pressure(left), pressure(mine), pressure(right)
+            west = twice_flux(left, mine, pressure(left2), p_left, p, p_right)
+            east = twice_flux(mine, right, p_left, p, p_right, pressure(right2))
+            return west[0] - east[0], west[1] - east[1], west[2] - east[2]
+
+        return slope
+
+    def make_faces(self, real: type, arithmetic: Arithmetic) -> tuple[Callable, Callable]:
+        """What a slope is made of, for those who need not compute each face for both its sides.
+
+        Returns
+        -------
+        pressure : function
+            ``pressure(q)`` of a state.
+        twice_flux : function
+            ``twice_flux(left, right, p_left2, p_left, p_right, p_right2)``: G of the face between
+            two states, with the pressures of both and of those behind them.
+        """
+        jit, where = arithmetic.jit, arithmetic.where
+        rsqrt, divide = arithmetic.make_rsqrt(real), arithmetic.make_divide(real)
         zero, half, one = real(0), real(0.5), real(1)
         gas = real(self.gamma - 1)
         sound = real(self.gamma * (self.gamma - 1))
@@ -320,13 +349,13 @@ class Euler(Problem):
         @jit
         def pressure(q):
             rho, m, e = q
-            return gas * (e - half * m * m / rho)
+            return gas * (e - divide(half * m * m, rho))
 
         @jit
         def correction(step, reference):
             # half of min(step / reference, 1) where they have one sign
             usable = step * reference > zero
-            ratio = step / where(usable, reference, one)
+            ratio = divide(step, where(usable, reference, one))
             return where(usable, half * where(ratio < one, ratio, one), zero)
 
         @jit
@@ -342,31 +371,24 @@ class Euler(Problem):
             step = p_right - p_left
             ql = between(left, right, correction(step, p_left - p_left2))
             qr = between(right, left, correction(step, p_right2 - p_right))
-            vl, vr = one / ql[0], one / qr[0]
-            ul, ur = ql[1] * vl, qr[1] * vr
+            # Of each density one root, which both the velocity and Roe's average are made of.
+            sl, sr = rsqrt(ql[0]), rsqrt(qr[0])
+            ul, ur = ql[1] * sl * sl, qr[1] * sr * sr
             pl = gas * (ql[2] - half * ql[1] * ul)
             pr = gas * (qr[2] - half * qr[1] * ur)
             # Roe's average weighs velocity and energy by the roots of the densities.
-            sl, sr = sqrt(ql[0]), sqrt(qr[0])
-            per = one / (sl + sr)
-            u = (sl * ul + sr * ur) * per
-            e = (sl * ql[2] * vl + sr * qr[2] * vr) * per
-            radius = sqrt(sound * (e - half * u * u)) + abs(u)
+            per = divide(one, ql[0] * sl + qr[0] * sr)
+            u = (ql[1] * sl + qr[1] * sr) * per
+            e = (ql[2] * sl + qr[2] * sr) * per
+            square = sound * (e - half * u * u)
+            radius = square * rsqrt(square) + abs(u)
             return (
                 ql[1] + qr[1] + radius * (ql[0] - qr[0]),
                 ql[1] * ul + pl + qr[1] * ur + pr + radius * (ql[1] - qr[1]),
                 (ql[2] + pl) * ul + (qr[2] + pr) * ur + radius * (ql[2] - qr[2]),
             )
 
-        @jit
-        def slope(stencil):
-            left2, left, mine, right, right2 = stencil
-            p_left, p, p_right = pressure(left), pressure(mine), pressure(right)
-            west = twice_flux(left, mine, pressure(left2), p_left, p, p_right)
-            east = twice_flux(mine, right, p_left, p, p_right, pressure(right2))
-            return west[0] - east[0], west[1] - east[1], west[2] - east[2]
-
-        return slope
+        return pressure, twice_flux
 
 
 PROBLEMS = {problem.name: problem for problem in (Heat, KuramotoSivashinsky, Euler)}

@@ -12,21 +12,26 @@ import numpy as np
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu import device as find_device
 from dgbook.swept import cpu
-from dgbook.swept.kernels.classic import make_classic
+from dgbook.swept.kernels.classic import make_classic, make_classic_rows
+from dgbook.swept.kernels.persistent import make_persistent
 from dgbook.swept.kernels.register import (
     make_register_diamond,
     make_register_down,
     make_register_up,
 )
 from dgbook.swept.kernels.shared import make_diamond, make_down, make_up
+from dgbook.swept.kernels.tiled import make_tiled
+from dgbook.swept.kernels.wide import make_wide_diamond, make_wide_down, make_wide_up
 from dgbook.swept.plan import (
     DTYPES,
     SCHEMES,
     Plan,
     check_steps,
     default_plan,
+    ghost_points,
     illegal,
     node_points,
+    node_threads,
     steps_between_results,
 )
 from dgbook.swept.problem import Problem, as_problem
@@ -42,10 +47,10 @@ def run(
     steps: int = 1024,
     dtype: str = "float64",
     device: Device | str = "auto",
-    threads: int | None = None,
+    threads: int | Plan | None = None,
     initial: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Advance a problem by time steps with one of the paper's schemes.
+    """Advance a problem by time steps with one of the schemes.
 
     ::
 
@@ -75,15 +80,17 @@ class Solver:
     ----------
     problem : Problem or {"heat", "ks", "euler"}
         A name stands for the problem with its default parameters.
-    scheme : {"classic", "shared", "hybrid", "register"}
-        All compute the same numbers. On the CPU the swept schemes are one: nodes on cores.
+    scheme : {"classic", "shared", "hybrid", "register", "persistent", "tiled"}
+        All compute the same numbers. The first four are the paper's; the last two are Classic in
+        one kernel with barriers of the grid, and in overlapped tiles of several steps. On the CPU
+        there are but Classic and the swept rule, nodes on cores.
     n : int
-        Points. Of swept schemes a multiple of `threads`, of Hybrid two of them or more.
+        Points. Of swept schemes a multiple of a block's, of Hybrid two of them or more.
     dtype : {"float64", "float32"}
     device : Device or {"auto", "cuda", "cpu", "simulator"}
-    threads : int, optional
-        Of a block, see `Plan`; of swept schemes multiples of 4 (heat) or 8 (the others), of
-        Register those of 32. If not given, up to 128 (Classic 256) that divide n.
+    threads : int or Plan, optional
+        Of a block, a point each, or a whole plan; of swept schemes multiples of 4 (heat) or 8 (the
+        others), of Register those of 32. If not given, up to 128 (Classic 256) that divide n.
 
     Raises
     ------
@@ -106,7 +113,7 @@ class Solver:
         n: int = 1024,
         dtype: str = "float64",
         device: Device | str = "auto",
-        threads: int | None = None,
+        threads: int | Plan | None = None,
     ) -> None:
         self.problem = as_problem(problem)
         if scheme not in SCHEMES:
@@ -120,7 +127,7 @@ class Solver:
         if threads is None:
             self.plan = default_plan(self.problem, scheme, self.n, name)
         else:
-            self.plan = Plan(threads)
+            self.plan = threads if isinstance(threads, Plan) else Plan(threads)
         if trouble := illegal(self.problem, scheme, self.plan, self.n, name):
             raise ValueError(trouble)
         self.device = device if isinstance(device, Device) else find_device(device)
@@ -165,7 +172,12 @@ class Solver:
         For those who measure: ``advance = solver.launcher(u).record(steps)``, then ``advance()``
         as often as needed. Each call goes on where the one before stopped.
         """
-        kinds = {"classic": Classic, "hybrid": Hybrid}
+        kinds = {
+            "classic": Classic,
+            "hybrid": Hybrid,
+            "persistent": Persistent if self.device.kind != "cpu" else Classic,
+            "tiled": Tiled if self.device.kind != "cpu" else Classic,
+        }
         return kinds.get(self.scheme, Swept)(self, u)
 
 
@@ -220,9 +232,12 @@ def _each(launches: list[Callable]) -> None:
 
 
 @lru_cache(maxsize=64)
-def classic_kernels(problem: Problem, dtype: str) -> tuple[Kernel, ...]:
+def classic_kernels(problem: Problem, dtype: str, points: int = 1) -> tuple[Kernel, ...]:
     """A kernel for each substep, compiled once for equal arguments."""
-    return tuple(make_classic(problem, stage, dtype) for stage in range(len(problem.weights)))
+    stages = range(len(problem.weights))
+    if points == 1:
+        return tuple(make_classic(problem, stage, dtype) for stage in stages)
+    return tuple(make_classic_rows(problem, stage, points, dtype) for stage in stages)
 
 
 class Classic(Launcher):
@@ -236,16 +251,62 @@ class Classic(Launcher):
         if self.device.kind == "cpu":
             advance = cpu.make_classic(self.problem, self.dtype)
             return partial(advance, self.u, self.other, steps)
-        kernels = classic_kernels(self.problem, self.dtype)
-        launch = -(-self.n // self.plan.threads), self.plan.threads
-        there = partial(kernels[0][launch], self.u, self.other)
-        back = partial(kernels[-1][launch], self.other, self.u)
-        if len(kernels) == 2:
+        there, back = self.launches()
+        if len(self.problem.weights) == 2:
             return self._repeat([there, back], steps, [])
-        home = [there, partial(_copy, self.other, self.u)] if steps % 2 else []
-        # Two steps of one substep: there and back.
-        pairs = self._repeat([there, back], steps // 2, [])
-        return partial(_each, [pairs, *home])
+        return self._to_and_fro(there, back, steps)
+
+    def launches(self) -> tuple[Callable, Callable]:
+        """The first substep, from u to the other array, and the last, back."""
+        kernels = classic_kernels(self.problem, self.dtype, self.plan.points)
+        launch = -(-self.n // (self.plan.threads * self.plan.points)), self.plan.threads
+        there = partial(kernels[0][launch], self.u, self.other)
+        return there, partial(kernels[-1][launch], self.other, self.u)
+
+    def _to_and_fro(self, there: Callable, back: Callable, count: int) -> Callable:
+        """So many launches between two arrays; an odd one's result is taken home."""
+        home = [there, partial(_copy, self.other, self.u)] if count % 2 else []
+        return partial(_each, [self._repeat([there, back], count // 2, []), *home])
+
+
+class Tiled(Classic):
+    """A launch for several steps."""
+
+    def record(self, steps: int) -> Callable[[], None]:
+        plan = self.plan
+        kernel = tiled_kernel(self.problem, plan, self.dtype)
+        inner = plan.threads * plan.points - 2 * ghost_points(self.problem, plan)
+        launch = kernel[-(-self.n // inner), plan.threads]
+        there, back = partial(launch, self.u, self.other), partial(launch, self.other, self.u)
+        return self._to_and_fro(there, back, steps // plan.steps)
+
+
+class Persistent(Classic):
+    """A launch for all steps."""
+
+    def record(self, steps: int) -> Callable[[], None]:
+        plan = self.plan
+        kernel = persistent_kernel(self.problem, plan.points, self.dtype)
+        pairs, rest = divmod(steps, 2 // len(self.problem.weights))
+        arguments = self.u, self.other, np.int32(pairs)
+        wanted = -(-self.n // (plan.threads * plan.points))
+        blocks = kernel.together(wanted, plan.threads, *arguments)
+        launches = [partial(kernel[blocks, plan.threads], *arguments)]
+        if rest:
+            launches += [self.launches()[0], partial(_copy, self.other, self.u)]
+        return partial(_each, launches)
+
+
+@lru_cache(maxsize=64)
+def tiled_kernel(problem: Problem, plan: Plan, dtype: str) -> Kernel:
+    """Tiled's kernel, compiled once for equal arguments."""
+    return make_tiled(problem, plan.threads, plan.points, plan.steps, dtype)
+
+
+@lru_cache(maxsize=64)
+def persistent_kernel(problem: Problem, points: int, dtype: str) -> Kernel:
+    """Persistent's, likewise."""
+    return make_persistent(problem, points, dtype)
 
 
 def _copy(source: Any, target: Any) -> None:
@@ -274,6 +335,29 @@ def register_kernels(problem: Problem, dtype: str) -> dict[Any, Kernel]:
         **{("diamond", s): make_register_diamond(problem, dtype, s) for s in (False, True)},
         **{("down", s): make_register_down(problem, dtype, s) for s in (False, True)},
     }
+
+
+@lru_cache(maxsize=64)
+def wide_kernels(
+    problem: Problem, threads: int, points: int, dtype: str, shuffled: bool
+) -> dict[Any, Kernel]:
+    """Both schemes' kernels with several points a thread, under the same keys."""
+    what = problem, threads, points, dtype, shuffled
+    return {
+        "up": make_wide_up(*what),
+        **{("diamond", s): make_wide_diamond(*what, s) for s in (False, True)},
+        **{("down", s): make_wide_down(*what, s) for s in (False, True)},
+    }
+
+
+def kernels_of(problem: Problem, scheme: str, plan: Plan, dtype: str) -> dict[Any, Kernel]:
+    """The kernels of a swept scheme."""
+    if plan.points > 1:
+        threads = node_threads(scheme, plan)
+        return wide_kernels(problem, threads, plan.points, dtype, scheme == "register")
+    if scheme == "register":
+        return register_kernels(problem, dtype)
+    return swept_kernels(problem, plan.threads, dtype)
 
 
 class Swept(Launcher):
@@ -317,12 +401,8 @@ class Swept(Launcher):
                     False: partial(nodes.down, *second, self.u, False),
                 },
             )
-        kernels = (
-            register_kernels(self.problem, self.dtype)
-            if self.solver.scheme == "register"
-            else swept_kernels(self.problem, self.plan.threads, self.dtype)
-        )
-        launch = self.n // self.plan.threads, self.plan.threads
+        kernels = kernels_of(self.problem, self.solver.scheme, self.plan, self.dtype)
+        launch = self.n // (self.plan.threads * self.plan.points), self.plan.threads
         return (
             partial(kernels["up"][launch], self.u, *first),
             [

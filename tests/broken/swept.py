@@ -1,11 +1,13 @@
 """Wrong kernels of the swept family: each has one mistake that is easy to make."""
 
 import dataclasses
+from unittest import mock
 
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.swept.kernels import shared
+from dgbook.swept.kernels import row, shared, tiled, wide
+from dgbook.swept.plan import Plan
 from dgbook.swept.problem import Heat
 
 
@@ -87,3 +89,59 @@ def make_diamond_without_boundary(problem, node, dtype):
         boundary = "periodic"
 
     return shared.make_diamond(Ring(problem.dx, problem.dt), node, dtype, True)
+
+
+def make_complete_without_halo(problem, threads, points):
+    """The node's first and last thread take their own states for what is outside of the node."""
+    width, behind = points + 2 * problem.reach, points + problem.reach
+    fields, reach = len(problem.fields), problem.reach
+    right = RIGHT_COMPLETE(problem, threads, points)
+
+    @jit(device=True)
+    def complete(near, states, halo, t, g, n):
+        own = cuda.local.array(8, np.float64)
+        for f in range(fields):
+            for k in range(reach):
+                own[f * reach + k] = near[f * width + (reach if t == 0 else behind - 1)]
+        right(near, states, own, t, g, n)
+
+    return complete
+
+
+RIGHT_COMPLETE = wide.make_complete
+RIGHT_EXCHANGE = wide.make_exchange
+
+
+def make_exchange_without_barriers(problem, threads, points, real):
+    """Rows' ends are fetched when nobody knows whether they were published."""
+    publish, fetch, _, place, room_size = RIGHT_EXCHANGE(problem, threads, points, real)
+
+    @jit(device=True)
+    def meet():
+        return
+
+    return publish, fetch, meet, place, room_size
+
+
+def make_tiled_with_a_narrow_ghost_zone(problem, threads, points, steps, dtype):
+    """A tile that keeps on either side the points of two substeps too many."""
+    ghost = tiled.ghost_points(problem, Plan(threads, points, steps)) - 2 * problem.reach
+    with mock.patch.object(tiled, "ghost_points", lambda *_: ghost):
+        return tiled.make_tiled(problem, threads, points, steps, dtype)
+
+
+def make_persistent_without_barriers(problem, points, dtype):
+    """All time steps in one kernel, each thread at its own pace."""
+    real = np.dtype(dtype).type
+    there, back = (row.make_substep(problem, stage, points, real) for stage in (0, 1))
+
+    @jit
+    def persistent(u, other, pairs):
+        n = np.int32(u.size)
+        g = np.int32(cuda.grid(1) * points)
+        for _ in range(pairs):
+            if g < n:
+                there(u, other, g, n)
+                back(other, u, g, n)
+
+    return persistent

@@ -5,9 +5,17 @@ import re
 import numpy as np
 import pytest
 
+from dgbook.gpu.compile import compile
 from dgbook.swept.plan import Plan, shared_bytes
 from dgbook.swept.problem import PROBLEMS, as_problem
-from dgbook.swept.solver import classic_kernels, register_kernels, swept_kernels
+from dgbook.swept.solver import (
+    classic_kernels,
+    kernels_of,
+    persistent_kernel,
+    register_kernels,
+    swept_kernels,
+    tiled_kernel,
+)
 
 F32 = np.empty(1, np.float32)
 # Registers on the worst of the three compute capabilities, with some to spare for other compilers.
@@ -49,6 +57,63 @@ def test_kernels_fit_the_machine(name, dtype, cc, held):
     report = within(held, kernels["diamond", False], 4, dtype, register)
     assert report.shared_bytes == 0
     assert "shfl.sync" in report.ptx
+
+
+# Registers of rows of Classic, tiles, Register and Shared with 4 points a thread; with 2 of Euler
+# in fp64.
+MOST_WIDE = {
+    ("heat", "float32"): (48, 48, 64, 72),
+    ("heat", "float64"): (48, 48, 72, 80),
+    ("ks", "float32"): (48, 48, 64, 64),
+    ("ks", "float64"): (48, 56, 72, 80),
+    ("euler", "float32"): (72, 88, 112, 136),
+    ("euler", "float64"): (96, 112, 136, 176),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_several_points_a_thread_stay_in_registers(name, dtype, cc, held):
+    """Of the swept kernels the diamond, the largest; all kernels on the newest."""
+    problem, most = as_problem(name), MOST_WIDE[name, dtype]
+    points = 2 if (name, dtype) == ("euler", "float64") else 4
+    plan = Plan(128, points, 4)
+    for scheme, limit in zip(("register", "shared"), most[2:], strict=True):
+        diamond = kernels_of(problem, scheme, plan, dtype)["diamond", True]
+        report = within(held, diamond, 4, dtype, limit)
+        assert report.shared_bytes == shared_bytes(problem, scheme, plan, dtype)
+    if cc == (9, 0):
+        within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
+        report = within(held, tiled_kernel(problem, plan, dtype), 2, dtype, most[1])
+        assert report.shared_bytes == shared_bytes(problem, "tiled", plan, dtype)
+
+
+@pytest.mark.parametrize("points", [1, 4])
+def test_a_grid_barrier_in_a_loop_compiles(points, cc, held):
+    one = np.empty(1, np.float32)
+    report = held(persistent_kernel(as_problem("ks"), points, "float32"), (one, one, np.int32(1)))
+    assert report.registers <= 64 and ".extern .func" in report.ptx
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_operations_are_those_of_classic(name):
+    """As many fused, single products and sums a point, whatever a thread has: so bits are equal."""
+    problem = as_problem(name)
+    a = np.empty(1, np.float32)
+
+    def counts(kernel, arrays, points):
+        ptx = compile(kernel, (a,) * arrays, (9, 0)).ptx
+        found = (r"\bfma\.rn\.f32", r"\b(?:add|sub)(?:\.rn)?\.f32")
+        return [len(re.findall(what, ptx)) / points for what in found]
+
+    rows = {p: counts(classic_kernels(problem, "float32", p)[-1], 2, 1) for p in (2, 4)}
+    for p in (2, 4):
+        for scheme in ("shared", "register"):
+            kernel = kernels_of(problem, scheme, Plan(128, p), "float32")["diamond", True]
+            # An odd and an even level.
+            assert counts(kernel, 4, 2) == rows[p], scheme
+    if not problem.faces:
+        assert counts(classic_kernels(problem, "float32")[-1], 2, 1) == [r / 2 for r in rows[2]]
 
 
 def test_a_level_is_as_short_as_it_can_be(held):

@@ -66,11 +66,55 @@ def test_swept_is_classic_to_the_last_bit(name, dtype):
         assert np.array_equal(found, classic), scheme
 
 
+WIDE = [
+    *(("shared", swept.Plan(threads, points)) for threads in (64, 128) for points in (2, 4)),
+    *(("register", swept.Plan(128, points)) for points in (2, 4)),
+    *(("tiled", swept.Plan(128, points, 8)) for points in (2, 4)),
+    *((scheme, swept.Plan(128, p)) for scheme in ("classic", "persistent") for p in (1, 2, 4)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_several_points_a_thread_are_classic_to_the_last_bit(name, dtype):
+    """Whatever a thread has, it compiles the same operations in the same order."""
+    problem, n = as_problem(name), 2**13
+    u, steps = state(problem, n, dtype), 1024
+    classic = swept.run(problem, "classic", n, steps, dtype, GPU, swept.Plan(128, 2), u)
+    scale = np.finfo(dtype).eps * np.abs(classic).max()
+    for scheme, plan in WIDE:
+        found = swept.run(problem, scheme, n, steps, dtype, GPU, plan, u)
+        print(f"{scheme} {plan}: {np.abs(found - classic).max() / scale:.3g} eps")
+        assert np.array_equal(found, classic), (scheme, plan)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(("scheme", "plan"), WIDE)
+def test_several_points_a_thread_against_the_reference(scheme, plan, name):
+    problem, n = as_problem(name), 2**11
+    u = state(problem, n, "float64")
+    s = swept.Solver(problem, scheme, n, "float64", GPU, plan)
+    steps = max(s.steps_between_results, 8)
+    found, expected = s.run(u, steps), reference.run(problem, u, steps)
+    scale = np.finfo("float64").eps * np.abs(expected).max()
+    assert np.abs(found - expected).max() < 20 * (10 + steps) * scale
+
+
+def test_a_grid_barrier_with_more_points_than_threads():
+    """Then blocks are as many as run together, and each thread updates row after row."""
+    problem, n = as_problem("ks"), 2**22
+    u = state(problem, n, "float32")
+    found = swept.run(problem, "persistent", n, 3, "float32", GPU, swept.Plan(1024, 2), u)
+    classic = swept.run(problem, "classic", n, 3, "float32", GPU, swept.Plan(256, 2), u)
+    assert np.array_equal(found, classic)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_recording_goes_on(scheme):
     """Many replays of one recording, from where the one before stopped."""
     problem, n = as_problem("ks"), 512
-    s = swept.Solver(problem, scheme, n, "float64", GPU, 64)
+    plan = swept.Plan(64, 2, 8) if scheme == "tiled" else swept.Plan(64)
+    s = swept.Solver(problem, scheme, n, "float64", GPU, plan)
     u = problem.initial(n)
     launcher = s.launcher(u)
     advance = launcher.record(70 * s.steps_between_results)
@@ -83,7 +127,8 @@ def test_a_recording_goes_on(scheme):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_sod_against_the_exact_solution(scheme):
     problem, n = swept.Euler(0.2), 2048
-    s = swept.Solver(problem, scheme, n, "float64", GPU, 64)
+    plan = swept.Plan(64, 2, 8) if scheme == "tiled" else swept.Plan(64)
+    s = swept.Solver(problem, scheme, n, "float64", GPU, plan)
     steps = round(0.2 / s.time_step / 8) * 8
     found = s.run(s.initial(), steps)
     error = np.abs(found - exact.sod(problem, n, steps * s.time_step))[:, 1:-1].mean(axis=1)

@@ -9,7 +9,7 @@ import pytest
 from dgbook import swept
 from dgbook.gpu import RaceError, UndefinedReadError, device
 from dgbook.swept import reference, solver
-from dgbook.swept.kernels import shared
+from dgbook.swept.kernels import shared, tiled, wide
 from dgbook.swept.kernels.classic import make_classic
 from dgbook.swept.plan import SCHEMES
 from dgbook.swept.problem import PROBLEMS, as_problem
@@ -66,6 +66,7 @@ CASES = [
     for dtype in ("float64", "float32")
     if not (scheme == "hybrid" and (nodes == 1 or dtype == "float32"))  # seconds to compile
     and not (scheme == "register" and node % 32)
+    and scheme != "tiled"  # which has no plan with a point a thread for all
 ]
 
 
@@ -78,6 +79,36 @@ def test_every_scheme_is_the_reference_to_the_last_bit(name, node, nodes, scheme
     for cycles in (1, 2, 3) if n < 64 else (2, 3):
         steps = cycles * s.steps_between_results
         assert np.array_equal(s.run(u, steps), reference.run(problem, u, steps))
+
+
+WIDE = [
+    ("heat", "classic", swept.Plan(4, 4), 24),
+    ("euler", "classic", swept.Plan(4, 3), 24),
+    ("heat", "persistent", swept.Plan(4, 2), 10),
+    ("ks", "persistent", swept.Plan(4), 17),
+    ("euler", "persistent", swept.Plan(4, 2), 24),
+    *((name, "shared", swept.Plan(4, 2), n) for name in PROBLEMS for n in (8, 24)),
+    *((name, "shared", swept.Plan(6, 4), 48) for name in PROBLEMS),
+    ("heat", "shared", swept.Plan(4, 3), 36),
+    *((name, "register", swept.Plan(32, 2), 64) for name in PROBLEMS),
+    ("ks", "register", swept.Plan(64, 4), 256),
+    *((name, "tiled", swept.Plan(16, 2, 2), 30) for name in PROBLEMS),
+    ("heat", "tiled", swept.Plan(4, 4, 2), 7),
+    ("ks", "tiled", swept.Plan(8, 4, 3), 9),
+    ("euler", "tiled", swept.Plan(12, 2, 1), 8),
+]
+
+
+@pytest.mark.parametrize(("name", "scheme", "plan", "n"), WIDE)
+def test_several_points_a_thread_are_the_reference_to_the_last_bit(name, scheme, plan, n):
+    """And the schemes that the paper has not: any n, tiles larger than the domain."""
+    problem = as_problem(name)
+    for dtype in ("float64", "float32") if n < 32 else ("float64",):
+        s = swept.Solver(problem, scheme, n, dtype, SIMULATOR, plan)
+        u = state(problem, n, dtype)
+        for cycles in (1, 2, 3) if n < 64 else (2,):
+            steps = cycles * s.steps_between_results
+            assert np.array_equal(s.run(u, steps), reference.run(problem, u, steps))
 
 
 def test_longer_runs_and_warps_in_blocks():
@@ -196,3 +227,58 @@ def test_edges_written_in_place_are_refused():
     diamond = shared.make_diamond(problem, 16, "float64", True)
     with pytest.raises(RaceError):
         diamond[2, 16](left, right, left, right)
+
+
+def wide_run(name, make, threads=8, points=2, nodes=2):
+    """What `two_cycles` does, with several points a thread; `make` makes the diamond."""
+    problem, n, dtype = as_problem(name), threads * points * nodes, "float64"
+    what = problem, threads, points, dtype, False
+    u = state(problem, n, dtype)
+    first, second = poisoned(problem, n, dtype), poisoned(problem, n, dtype)
+    found = SIMULATOR.empty(u.size, dtype)
+    wide.make_wide_up(*what)[nodes, threads](u.ravel(), *first)
+    make(*what, True)[nodes, threads](*first, *second)
+    wide.make_wide_down(*what, False)[nodes, threads](*second, found)
+    steps = threads * points // problem.reach // len(problem.weights)
+    return found.reshape(u.shape), reference.run(problem, u, steps)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_halo_forgotten_is_noticed(name, monkeypatch):
+    """At the base of a diamond r states on either side are in none of the node's threads."""
+    found, expected = wide_run(name, wide.make_wide_diamond)
+    assert np.array_equal(found, expected)
+    monkeypatch.setattr(wide, "make_complete", broken.make_complete_without_halo)
+    found, expected = wide_run(name, wide.make_wide_diamond)
+    assert (found != expected).mean() > 0.05
+
+
+def test_an_exchange_without_barriers_is_refused(monkeypatch):
+    monkeypatch.setattr(wide, "make_exchange", broken.make_exchange_without_barriers)
+    with pytest.raises((RaceError, UndefinedReadError)):
+        wide_run("heat", wide.make_wide_diamond)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_ghost_zone_too_narrow_is_noticed(name):
+    """By two substeps: what is wrong has come in as far as the middle."""
+    problem, n = as_problem(name), 40
+    u = state(problem, n, "float64")
+    expected = reference.run(problem, u, 2)
+    right = tiled.make_tiled(problem, 16, 2, 2, "float64")
+    wrong = broken.make_tiled_with_a_narrow_ghost_zone(problem, 16, 2, 2, "float64")
+    inner = 32 - 2 * problem.reach * len(problem.weights) * 2
+    for kernel, extra, same in ((right, 0, True), (wrong, 4 * problem.reach, False)):
+        found = SIMULATOR.empty(u.size, "float64")
+        kernel[-(-n // (inner + extra)), 16](u.ravel(), found)
+        assert np.array_equal(found.reshape(u.shape), expected) == same
+
+
+def test_a_grid_without_a_barrier_is_refused():
+    """A thread may not read what another block is about to write."""
+    problem, n = as_problem("ks"), 32
+    u = state(problem, n, "float64").ravel()
+    with pytest.raises(RaceError):
+        broken.make_persistent_without_barriers(problem, 2, "float64")[4, 4](
+            u, SIMULATOR.empty(n, "float64"), np.int32(2)
+        )

@@ -1,1 +1,1 @@
-"""The kernels of the four schemes; Hybrid launches those of Shared."""
+"""The kernels of the schemes; Hybrid launches those of Shared."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from dgbook.gpu import cuda, jit
 from dgbook.swept.arithmetic import GPU
+from dgbook.swept.kernels.row import make_substep
 from dgbook.swept.point import make_access, make_neighbors
 
 
@@ -42,3 +43,22 @@ def make_classic(problem, stage, dtype):
             store(new, at, stride, advance(old, w, stencil))
 
     return classic
+
+
+def make_classic_rows(problem, stage, points, dtype):
+    """The same with several neighboring points a thread, of which n is a multiple.
+
+    A thread loads 2r points more than it updates, and computes of Euler each
+    of its faces once: fewer loads and flops, fewer threads.
+    """
+    fields = len(problem.fields)
+    substep = make_substep(problem, stage, points, np.dtype(dtype).type)
+
+    @jit
+    def classic_rows(u, new):
+        n = np.int32(u.size // fields)
+        g = np.int32(cuda.grid(1) * points)
+        if g < n:
+            substep(u, new, g, n)
+
+    return classic_rows

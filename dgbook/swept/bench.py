@@ -1,0 +1,132 @@
+"""Measuring and tuning on the command line: python -m dgbook bench | tune swept."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from dgbook import records
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.roofline import ceilings
+from dgbook.measuring import SAME
+from dgbook.records import live
+from dgbook.swept import measure
+from dgbook.swept.plan import DTYPES, SCHEMES, plans
+from dgbook.swept.problem import PROBLEMS, as_problem
+
+
+def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `bench`."""
+    parser.add_argument(
+        "what",
+        nargs="*",
+        default=["step"],
+        metavar="RECORD",
+        help=f"{', '.join(measure.RECORDS)}: which records are made, under swept/",
+    )
+    parser.add_argument("--out", help="folder for the records; chapters/records if not given")
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="keep what today's record has of other problems, schemes, precisions and sizes: it is "
+        "made part by part",
+    )
+    add_tune_arguments(parser)
+
+
+def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `tune`."""
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=PROBLEMS)
+    parser.add_argument("--schemes", nargs="+", default=list(SCHEMES), choices=SCHEMES)
+    parser.add_argument("--dtypes", nargs="+", default=list(DTYPES), choices=DTYPES)
+    parser.add_argument(
+        "--sizes", nargs="+", type=int, default=list(measure.SIZES), metavar="N", help="points"
+    )
+
+
+def bench(arguments: argparse.Namespace) -> None:
+    """Measure the swept rule on this GPU and write records."""
+    unknown = sorted(set(arguments.what) - set(measure.RECORDS))
+    if unknown:
+        allowed = ", ".join(measure.RECORDS)
+        raise ValueError(f"RECORD = {unknown[0]!r}; allowed are {allowed}")
+    device = find_device("cuda")
+    here = records.environment(device)
+    earlier = {what: earlier_rows(f"swept/{what}", here, arguments) for what in arguments.what}
+    ceiling = ceilings(device)
+    parts = arguments.problems, arguments.schemes, arguments.dtypes, arguments.sizes
+    for what in arguments.what:
+        rows = []
+        for found in measure.RECORDS[what](*parts, device, ceiling):
+            rows.append(found)
+            print(line(found, device), flush=True)
+        content = {
+            "name": f"swept/{what}",
+            **here,
+            "ceilings": ceiling.as_dict(),
+            "rows": [*earlier[what], *rows],
+        }
+        print("written:", records.save(content, arguments.out), flush=True)
+
+
+def tune(arguments: argparse.Namespace) -> None:
+    """Time the plans of all schemes on this GPU and remember the fastest."""
+    device = find_device("cuda")
+    for problem in map(as_problem, arguments.problems):
+        for scheme in arguments.schemes:
+            for dtype in arguments.dtypes:
+                for n in arguments.sizes:
+                    if plans(problem, scheme, n, dtype):
+                        result, steps = measure.tune_step(problem, scheme, n, dtype, device)
+                        step = live(result.seconds / steps * 1e6, "us", device)
+                        print(
+                            f"{problem.name} {scheme} {dtype} n={n}: {result.plan}, {step}",
+                            flush=True,
+                        )
+
+
+def earlier_rows(
+    name: str, here: Mapping[str, Any], arguments: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """With --add what today's record of that name has of other parts.
+
+    Raises
+    ------
+    ValueError
+        If that record was made by another version of something, or on another GPU.
+    """
+    if not arguments.add:
+        return []
+    try:
+        record = records.load(name, arguments.out)
+    except FileNotFoundError:
+        return []
+    if record.date[:10] != here["date"][:10]:
+        return []
+    for key in SAME:
+        if getattr(record, key) != here[key]:
+            raise ValueError(
+                f"--add: today's record {name} has {key} = {getattr(record, key)!r}; allowed: "
+                f"{here[key]!r}, as here"
+            )
+    return [row for row in record.rows if not _measured_again(row, arguments)]
+
+
+def _measured_again(row: Mapping[str, Any], arguments: argparse.Namespace) -> bool:
+    size = row["size"]
+    return "n" not in size or (
+        size["problem"] in arguments.problems
+        and row["path"] in arguments.schemes
+        and row["dtype"] in arguments.dtypes
+        and size["n"] in arguments.sizes
+    )
+
+
+def line(row: Mapping[str, Any], device: Device) -> str:
+    """A row as a line of text, its numbers labelled LIVE."""
+    duration = live(row["seconds_median"] * 1e6, "us", device)
+    size = " ".join(f"{key}={value}" for key, value in row["size"].items())
+    plan = " ".join(f"{key}={value}" for key, value in row["plan"].items())
+    return f"{row['path']:13} {row['dtype']} {size:24} {plan} {row.get('variant', '')} {duration}"

@@ -1,0 +1,43 @@
+"""Classic as one kernel for all time steps, with barriers of the whole grid between substeps."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.swept.kernels.row import make_substep
+
+
+def make_persistent(problem, points, dtype):
+    """Kernel for pairs of substeps: there, from u to other, and back.
+
+    A pair is a time step of two substeps, or two steps of one. There may be
+    no more blocks than run at the same time, for a barrier waits for all of
+    them: each thread updates row after row. n is a multiple of `points`.
+
+    u (fields n,)      the states; overwritten
+    other (fields n,)  room for those in between; overwritten
+    pairs              how many
+    """
+    real = np.dtype(dtype).type
+    fields, stages = len(problem.fields), len(problem.weights)
+    there = make_substep(problem, 0, points, real)
+    back = make_substep(problem, stages - 1, points, real)
+
+    @jit
+    def persistent(u, other, pairs):
+        grid = cuda.cg.this_grid()
+        n = np.int32(u.size // fields)
+        first = np.int32(cuda.grid(1) * points)
+        stride = np.int32(cuda.gridsize(1) * points)
+        for _ in range(pairs):
+            g = first
+            while g < n:
+                there(u, other, g, n)
+                g = np.int32(g + stride)
+            grid.sync()
+            g = first
+            while g < n:
+                back(other, u, g, n)
+                g = np.int32(g + stride)
+            grid.sync()
+
+    return persistent

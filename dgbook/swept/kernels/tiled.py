@@ -1,0 +1,64 @@
+"""Classic with tiles in time: a block takes its points several steps, with what that needs."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.swept.kernels.row import make_row, make_wrap
+from dgbook.swept.kernels.wide import make_exchange
+from dgbook.swept.plan import Plan, ghost_points
+
+
+def make_tiled(problem, threads, points, steps, dtype):
+    """Kernel that advances all points by `steps` time steps: overlapped tiles.
+
+    A block loads a tile of threads * points points, of which r a substep on
+    either side belong to its neighbors: they compute them as well. What is
+    wrong comes in from the tile's ends by r points a substep, and after all
+    steps the middle is right, and written. So blocks need not talk: no edges,
+    no idle threads, and no boundary within, for a tile continues beyond the
+    domain's ends as the boundary condition says; but points are computed more
+    than once.
+
+    u (fields n,)    the states
+    new (fields n,)  those `steps` later; overwritten
+    """
+    real = np.dtype(dtype).type
+    fields, stages = len(problem.fields), len(problem.weights)
+    ghost = ghost_points(problem, Plan(threads, points, steps))
+    tile, near_size = threads * points, fields * (points + 2 * problem.reach)
+    inner, size, pairs = tile - 2 * ghost, fields * points, steps * stages // 2
+    all_points = (1 << points) - 1
+    w, w_even = real(problem.weights[0]), real(problem.weights[-1])
+    row, wrap = make_row(problem, points, real), make_wrap(problem)
+    publish, fetch, meet, place, room_size = make_exchange(problem, threads, points, real)
+
+    @jit
+    def tiled(u, new):
+        even = cuda.local.array(size, real)
+        odd = cuda.local.array(size, real)
+        near = cuda.local.array(near_size, real)
+        room = cuda.shared.array(room_size, real)
+        b, t = place()
+        n = np.int32(u.size // fields)
+        g = np.int32(b * inner - ghost + t * points)
+        for j in range(points):
+            at = wrap(np.int32(g + j), n)
+            for f in range(fields):
+                even[f * points + j] = u[np.uint32(f * n + at)]
+        for _ in range(pairs):
+            publish(room, 0, t, even)
+            meet()
+            fetch(room, 0, t, even, near)
+            row(near, even, odd, all_points, w, g, n)
+            publish(room, 1, t, odd)
+            meet()
+            fetch(room, 1, t, odd, near)
+            old = even if stages == 2 else odd
+            row(near, old, even, all_points, w_even, g, n)
+        for j in range(points):
+            i = t * points + j
+            if ghost <= i < tile - ghost and g + j < n:
+                for f in range(fields):
+                    new[np.uint32(f * n + g + j)] = even[f * points + j]
+
+    return tiled

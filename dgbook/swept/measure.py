@@ -1,0 +1,260 @@
+"""What is measured of the swept rule: steps by all schemes, on cores, and what waiting costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.probes import launch_cost
+from dgbook.gpu.roofline import Ceilings
+from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.tune import Result, Trial, tune
+from dgbook.measuring import Rows, all_cores, on_cores
+from dgbook.records import measured_row
+from dgbook.swept.cost import cost
+from dgbook.swept.kernels.barrier import make_barriers
+from dgbook.swept.plan import Plan, default_plan, plans, steps_between_results
+from dgbook.swept.problem import Euler, Problem, as_problem
+from dgbook.swept.solver import Classic, Solver
+
+SIZES = tuple(2**k for k in range(11, 24))
+"""n of the paper's figures."""
+CORE_SIZES = tuple(2**k for k in range(11, 21))
+SINGLE = "a point a thread"
+PYTHON = "launched from Python"
+BARRIERS = 1000
+CORE_STEPS = 256
+PYTHON_STEPS = 64
+
+
+def state(problem: Problem, n: int) -> np.ndarray:
+    """A state that stays finite however long it is advanced, (fields, n).
+
+    A shock tube's shock reaches its end after some n steps; a gas at rest with a ripple in it comes
+    to rest again.
+    """
+    if not isinstance(problem, Euler):
+        return problem.initial(n)
+    ripple = 1 + 0.01 * np.cos(2 * np.pi * problem.points(n))
+    return problem.conserved(ripple, np.zeros(n), ripple)
+
+
+def steps_for(problem: Problem, scheme: str, candidates: Iterable[Plan]) -> int:
+    """Steps after which all plans have results, twice the most that one needs.
+
+    Then of any node at least one launch in three is a whole diamond, as in longer runs.
+    """
+    every = [steps_between_results(problem, scheme, plan) for plan in candidates]
+    return 2 * int(np.lcm.reduce(every))
+
+
+def tune_step(
+    problem: Problem, scheme: str, n: int, dtype: str, device: Device
+) -> tuple[Result, int]:
+    """Time the plans of a scheme; the result, and the steps of a call."""
+    candidates = plans(problem, scheme, n, dtype)
+    steps = steps_for(problem, scheme, candidates)
+    u = state(problem, n)
+
+    def run(plan: Plan) -> Callable[[], None]:
+        solver = Solver(problem, scheme, n, dtype, device, plan)
+        return solver.launcher(u).record(steps)
+
+    name = f"swept/{problem.name}/{scheme}"
+    return tune(name, candidates, run, device, n, dtype), steps
+
+
+def row(
+    problem: Problem,
+    scheme: str,
+    plan: Plan,
+    n: int,
+    dtype: str,
+    timing: Timing,
+    ceiling: Ceilings,
+    device: Device,
+    variant: str = "",
+) -> dict[str, Any]:
+    """A row about a time step."""
+    size = {"problem": problem.name, "n": n}
+    found = measured_row(
+        scheme,
+        "numba",
+        None,
+        dtype,
+        size,
+        n * len(problem.fields),
+        plan,
+        cost(problem, scheme, plan, n, dtype),
+        timing,
+        ceiling,
+        device,
+    )
+    return found | ({"variant": variant} if variant else {})
+
+
+def per_step(timing: Timing, steps: int) -> Timing:
+    """Of a call of so many steps the time of one."""
+    seconds = tuple(s / steps for s in timing.seconds)
+    return Timing(seconds, timing.inner * steps, timing.host_bound)
+
+
+def step_rows(
+    problems: Iterable[str],
+    schemes: Iterable[str],
+    dtypes: Iterable[str],
+    sizes: Iterable[int],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Figures 7 to 9: a step by each scheme with its best plan, and with the best of the paper's.
+
+    Which has a point a thread. Of Classic also what it takes when Python launches each kernel.
+    """
+    sizes = tuple(sizes)
+    for problem in map(as_problem, problems):
+        for scheme in schemes:
+            for dtype in dtypes:
+                for n in sizes:
+                    if not plans(problem, scheme, n, dtype):
+                        continue
+                    what = problem, scheme, n, dtype, device
+                    result, steps = tune_step(*what)
+                    trials = [t for t in result.ranking if not t.failure]
+                    yield trial_row(problem, scheme, trials[0], n, dtype, steps, ceiling, device)
+                    single = next((t for t in trials if t.plan["points"] == 1), None)
+                    if single is not None:
+                        yield trial_row(
+                            problem, scheme, single, n, dtype, steps, ceiling, device, SINGLE
+                        )
+                    if scheme == "classic":
+                        yield python_row(problem, n, dtype, device, ceiling)
+
+
+def trial_row(
+    problem: Problem,
+    scheme: str,
+    trial: Trial,
+    n: int,
+    dtype: str,
+    steps: int,
+    ceiling: Ceilings,
+    device: Device,
+    variant: str = "",
+) -> dict[str, Any]:
+    """A row about a plan that the tuner timed by so many steps."""
+    timing = Timing((trial.seconds_median / steps,))
+    found = row(problem, scheme, Plan(**trial.plan), n, dtype, timing, ceiling, device, variant)
+    return found | {"seconds_iqr": trial.seconds_iqr / steps, "samples": trial.samples}
+
+
+def python_row(
+    problem: Problem, n: int, dtype: str, device: Device, ceiling: Ceilings
+) -> dict[str, Any]:
+    """Classic as a loop in Python that launches kernel after kernel."""
+    plan = default_plan(problem, "classic", n, dtype)
+    solver = Solver(problem, "classic", n, dtype, device, plan)
+    there, back = Classic(solver, state(problem, n)).launches()
+    pairs = PYTHON_STEPS * len(problem.weights) // 2
+
+    def loop() -> None:
+        for _ in range(pairs):
+            there()
+            back()
+
+    timing = per_step(measure(loop, device), PYTHON_STEPS)
+    return row(problem, "classic", plan, n, dtype, timing, ceiling, device, PYTHON)
+
+
+def core_rows(
+    problems: Iterable[str],
+    schemes: Iterable[str],
+    dtypes: Iterable[str],
+    sizes: Iterable[int],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Figure 10: Classic and the swept rule on a core and on all, to stand beside the GPU."""
+    host = find_device("cpu")
+    for problem in map(as_problem, problems):
+        for scheme in (s for s in schemes if s in ("classic", "shared")):
+            for dtype in dtypes:
+                for n in (n for n in sizes if n in CORE_SIZES):
+                    for cores in sorted({1, all_cores()}):
+                        yield core_row(problem, scheme, n, dtype, cores, host, ceiling)
+
+
+def core_row(
+    problem: Problem,
+    scheme: str,
+    n: int,
+    dtype: str,
+    cores: int,
+    host: Device,
+    ceiling: Ceilings,
+) -> dict[str, Any]:
+    """A step on so many cores; the swept rule with nodes of 1024 points or a core's part of them.
+
+    A floor is the GPU's.
+    """
+    node = min(1024, 2 ** int(np.log2(n // cores)))
+    plan = Plan(node) if scheme == "shared" else Plan(256)
+    solver = Solver(problem, scheme, n, dtype, host, plan)
+    steps = max(1, CORE_STEPS // solver.steps_between_results) * solver.steps_between_results
+    with on_cores(cores):
+        advance = solver.launcher(state(problem, n)).record(steps)
+        timing = per_step(measure(advance, host), steps)
+    found = row(problem, scheme, plan, n, dtype, timing, ceiling, host, "cores")
+    return found | {"size": found["size"] | {"cores": cores}}
+
+
+def launch_rows(
+    problems: Iterable[str],
+    schemes: Iterable[str],
+    dtypes: Iterable[str],
+    sizes: Iterable[int],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """What is waited for: a launch, a graph's node, and barriers of a block and of the grid.
+
+    Barriers with as many threads as the GPU's multiprocessors have blocks, one each.
+    """
+    found = launch_cost(device)
+    yield waiting_row("launch:python", found.python, 32)
+    yield waiting_row("launch:graph", found.graph, 32)
+    met = device.zeros(1, np.int32)
+    for whole_grid in (False, True):
+        kernel = make_barriers(whole_grid)
+        for threads in (128, 512):
+            arguments = met, np.int32(BARRIERS)
+            blocks = kernel.together(device.multiprocessors or 1, threads, *arguments)
+            timing = measure(partial(kernel[blocks, threads], *arguments), device)
+            name = "barrier:grid" if whole_grid else "barrier:block"
+            yield waiting_row(name, per_step(timing, BARRIERS), threads)
+
+
+def waiting_row(name: str, timing: Timing, threads: int) -> dict[str, Any]:
+    """A row about what moves and computes nothing."""
+    return {
+        "path": name,
+        "language": "numba",
+        "order": None,
+        "dtype": "float32",
+        "size": {"threads": threads},
+        "dofs": None,
+        "plan": {},
+        **timing.as_row(),
+        "flops": 0,
+        "bytes": 0,
+        "floor_seconds": None,
+        "efficiency": None,
+    }
+
+
+RECORDS = {"step": step_rows, "cores": core_rows, "launch": launch_rows}

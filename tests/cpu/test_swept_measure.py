@@ -1,0 +1,255 @@
+"""What is measured of the swept rule makes valid records: with a clock that does not run."""
+
+import argparse
+
+import numpy as np
+import pytest
+import stopped_clock
+from stopped_clock import CEILING, SIMULATOR
+
+from dgbook import records, reproduce
+from dgbook.__main__ import main
+from dgbook.gpu.probes import LaunchCost
+from dgbook.gpu.timing import Timing
+from dgbook.reproduce import magee2017
+from dgbook.reproduce.verdict import ALONE, DIFFERS
+from dgbook.swept import bench, measure, reference
+from dgbook.swept.diagram import profiles
+from dgbook.swept.plan import SCHEMES, Plan
+from dgbook.swept.problem import PROBLEMS, as_problem
+
+
+@pytest.fixture(autouse=True)
+def stopped(monkeypatch):
+    """Kernels run once, in the simulator, on next to no points."""
+    stopped_clock.stop(monkeypatch, measure)
+    monkeypatch.setattr(measure, "all_cores", lambda: 2)
+    monkeypatch.setattr(measure, "CORE_SIZES", (64,))
+    monkeypatch.setattr(measure, "PYTHON_STEPS", 2)
+    monkeypatch.setattr(measure, "BARRIERS", 2)
+
+
+def made(what, problems=("heat",), schemes=SCHEMES, dtypes=("float32",), sizes=(64,)):
+    rows = list(measure.RECORDS[what](problems, schemes, dtypes, sizes, SIMULATOR, CEILING))
+    records.validate(stopped_clock.content(f"swept/{what}", rows))
+    return rows
+
+
+def few(monkeypatch):
+    """Plans of which the first launches as little as the simulator bears."""
+
+    def plans(problem, scheme, n, dtype):
+        if scheme == "tiled":
+            return [Plan(16, 2, 2)]
+        if scheme == "register":
+            return [Plan(32, 2), Plan(32)]
+        return [Plan(16, 2), Plan(16)] if scheme != "hybrid" else [Plan(16)]
+
+    monkeypatch.setattr(measure, "plans", plans)
+
+
+def test_a_step_by_every_scheme(monkeypatch):
+    few(monkeypatch)
+    rows = made("step", problems=("heat", "ks"))
+    found = [(r["path"], r.get("variant", "")) for r in rows if r["size"]["problem"] == "heat"]
+    assert found == [
+        *[("classic", ""), ("classic", measure.SINGLE), ("classic", measure.PYTHON)],
+        *[("shared", ""), ("shared", measure.SINGLE), ("hybrid", ""), ("hybrid", measure.SINGLE)],
+        *[("register", ""), ("register", measure.SINGLE)],
+        *[("persistent", ""), ("persistent", measure.SINGLE), ("tiled", "")],
+    ]
+    # Of Shared a call had 32 steps, twice those of a node of 32 points, and took a millisecond.
+    best, single = (r for r in rows if r["path"] == "shared" and r["size"]["problem"] == "heat")
+    assert best["plan"] == {"threads": 16, "points": 2, "steps": 1}
+    assert best["seconds_median"] == pytest.approx(1e-3 / 32)
+    assert single["seconds_median"] == pytest.approx(2e-3 / 32)
+    assert best["dofs"] == 64 and best["bytes"] == 64 * 4 * 4 / 16
+    (python,) = (r for r in rows if r.get("variant") == measure.PYTHON and r["dofs"] and
+                 r["size"]["problem"] == "ks")  # fmt: skip
+    assert python["seconds_median"] == pytest.approx(1e-3 / 2)
+
+
+def test_sizes_without_a_plan_are_left_out():
+    assert made_nothing("register", 48) and made_nothing("hybrid", 32)
+
+
+def made_nothing(scheme, n):
+    rows = measure.step_rows(["heat"], [scheme], ["float32"], [n], SIMULATOR, CEILING)
+    return not list(rows)
+
+
+def test_cores(monkeypatch):
+    taken = []
+    monkeypatch.setattr(measure, "on_cores", lambda cores: taken.append(cores) or Nothing())
+    monkeypatch.setattr(measure, "Solver", Cores)
+    rows = made("cores", schemes=("classic", "shared", "register"))
+    assert [(r["path"], r["size"]["cores"]) for r in rows] == [
+        *[("classic", 1), ("classic", 2), ("shared", 1), ("shared", 2)]
+    ]
+    assert taken == [1, 2, 1, 2]
+    assert [r["plan"]["threads"] for r in rows] == [256, 256, 64, 32]
+    assert rows[0]["seconds_median"] == pytest.approx(1e-3 / measure.CORE_STEPS)
+
+
+class Nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
+class Cores:
+    """A solver that compiles nothing."""
+
+    def __init__(self, problem, scheme, n, dtype, device, plan):
+        assert device.kind == "cpu"
+        self.steps_between_results = 8
+
+    def launcher(self, u):
+        return self
+
+    def record(self, steps):
+        assert steps == measure.CORE_STEPS
+        return lambda: None
+
+
+def test_what_is_waited_for(monkeypatch):
+    timing = Timing((1e-6,) * 20)
+    monkeypatch.setattr(measure, "launch_cost", lambda _: LaunchCost(timing, timing, timing, 1))
+    found = {(r["path"], r["size"]["threads"]): r["seconds_median"] for r in made("launch")}
+    assert found == {
+        ("launch:python", 32): 1e-6,
+        ("launch:graph", 32): 1e-6,
+        **{(f"barrier:{who}", t): 1e-3 / 2 for who in ("block", "grid") for t in (128, 512)},
+    }
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_what_is_measured_stays_finite(name):
+    """Also after the time in which a wave has been everywhere."""
+    problem = as_problem(name)
+    u = measure.state(problem, 64)
+
+    end = reference.run(problem, u, 2000)
+    assert np.isfinite(end).all()
+    if name == "euler":
+        assert np.ptp(end[0, 1:-1]) < np.ptp(u[0])
+
+
+# ---------------------------------------------------------------------------------- command line
+
+
+def arguments(**changes):
+    parser = argparse.ArgumentParser()
+    bench.add_bench_arguments(parser)
+    found = parser.parse_args([])
+    for name, value in changes.items():
+        setattr(found, name, value)
+    return found
+
+
+def test_a_record_is_made_in_parts(tmp_path, monkeypatch):
+    few(monkeypatch)
+    monkeypatch.setattr(bench, "find_device", lambda _: SIMULATOR)
+    monkeypatch.setattr(bench, "ceilings", lambda _: CEILING)
+    here = {k: v for k, v in stopped_clock.content("a/b", []).items() if k not in ("name", "rows")}
+    monkeypatch.setattr(bench.records, "environment", lambda _: here)
+    part = {"dtypes": ["float32"], "sizes": [64], "out": tmp_path, "add": True}
+    bench.bench(arguments(problems=["heat"], schemes=["classic", "tiled"], **part))
+    bench.bench(arguments(problems=["heat"], schemes=["shared"], **part))
+    bench.bench(arguments(problems=["heat"], schemes=["tiled"], **part))
+    rows = records.load("swept/step", tmp_path).rows
+    paths = [row["path"] for row in rows]
+    assert paths == ["classic"] * 3 + ["shared"] * 2 + ["tiled"]
+    with pytest.raises(ValueError, match="RECORD = 'steps'; allowed are step, cores, launch"):
+        bench.bench(arguments(what=["steps"]))
+
+
+def test_run_on_the_command_line(tmp_path, capsys):
+    out = tmp_path / "u.npz"
+    command = "run swept --n 64 --steps 20 --threads 16 --points 2 --device simulator"
+    assert main([*command.split(), "--output", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "32 time steps to t = 0.16, results every 16" in said and "mean error" in said
+    with np.load(out) as found:
+        assert found["T"].shape == found["x"].shape == (64,) and found["t"] == 0.16
+    assert main("run swept --points 2".split()) == 2
+    assert main("run swept --steps 0".split()) == 2
+
+
+# ------------------------------------------------------------------------------------- reproduce
+
+
+def verdict(number):
+    (item,) = reproduce.find("magee2017", number)
+    return reproduce.compare(reproduce.paper("magee2017"), item)
+
+
+@pytest.mark.parametrize("reach", [1, 2])
+def test_diagrams_are_those_of_the_rule(reach):
+    """An up-triangle is a staircase; between two launches lie whole diamonds, and nothing else."""
+    node = 16
+    up, first, second = profiles(reach, node, 3, 3)
+    steps = np.minimum(np.arange(node), node - 1 - np.arange(node)) // reach
+    assert np.array_equal(up, np.tile(steps, 3))
+    for after, before, shift in ((first, up, node // 2), (second, first, 0)):
+        heights = np.roll(after - before, shift).reshape(-1, node)
+        assert (heights.sum(axis=1) == node**2 // (2 * reach)).all()
+        assert (heights == heights[0]).all() and (heights == heights[:, ::-1]).all()
+
+
+def test_drawings_count_what_they_show():
+    assert verdict("figure1a").ours.rows["a node of 16 points"]["points computed"] == 56
+    assert verdict("figure4b").ours.rows["a node of 16 points"]["points computed"] == 64
+    for number in ("figure1b", "figure2a", "figure2b", "figure4a", "figure5", "figure6"):
+        assert verdict(number).word == ALONE
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Records of made-up times where `reproduce` looks for them."""
+    monkeypatch.setattr(records, "default_folder", lambda: tmp_path)
+    times = {"classic": 8e-6, "shared": 2e-6, "hybrid": 5e-6, "register": 1e-6}
+
+    def row(problem, scheme, n, seconds, variant="", **size):
+        plan = Plan(128, 1 if variant == measure.SINGLE else 2)
+        timing = Timing((seconds,) * 20)
+        found = measure.row(
+            as_problem(problem), scheme, plan, n, "float64", timing, CEILING, SIMULATOR, variant
+        )
+        return found | {"size": found["size"] | size}
+
+    steps, cores = [], []
+    for problem in PROBLEMS:
+        for n in (2**11, 2**20):
+            for scheme, seconds in times.items():
+                seconds = seconds * (1 if n == 2**11 or scheme == "classic" else 2)
+                if problem == "euler" and scheme == "shared":
+                    seconds *= 8
+                steps.append(row(problem, scheme, n, seconds, measure.SINGLE))
+                steps.append(row(problem, scheme, n, seconds / 2))
+            cores.append(row(problem, "classic", n, 80e-6 * n / 2**11, cores=8))
+    records.save(stopped_clock.content("swept/step", steps), tmp_path)
+    records.save(stopped_clock.content("swept/cores", cores), tmp_path)
+
+
+def test_speed_ups_are_quotients(kept):
+    found = verdict("figure7b")
+    assert found.word == DIFFERS and len(found.compared) == 4
+    assert found.ours.rows["heat and Kuramoto-Sivashinsky"] == {"Shared from": 2, "Shared to": 4}
+    assert found.ours.rows["small sizes"]["Hybrid slower than Shared to"] == pytest.approx(2.5)
+    rows = verdict("figure9b").ours.rows
+    assert rows["all sizes"] == pytest.approx(
+        {"Classic over swept from": 2, "Classic over swept to": 4}
+    )
+    assert rows["best swept plan against best classic"]["speed-up to"] == pytest.approx(8)
+    rows = verdict("figure10b").ours.rows["GPU over CPU"]
+    assert rows == pytest.approx({"from": 10, "to": 80e-6 * 512 / 8e-6})
+
+
+def test_times_are_listed_by_size(kept):
+    rows = verdict("figure8a").ours.rows
+    assert rows["n = 2048"]["register, us"] == pytest.approx(0.5)
+    assert rows[f"n = {2**20}"][f"shared, {magee2017.SINGLE}, us"] == pytest.approx(4)
+    assert verdict("figure10a").ours.rows["n = 2048"]["classic, 8 cores, us"] == pytest.approx(80)

@@ -60,3 +60,30 @@ def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray
                 )
         found.append((boundary[name], faces))
     return found
+
+
+def stacked_fields(
+    values: Any, shape: tuple[int, ...], names: tuple[str, ...], equations: str
+) -> np.ndarray:
+    """What a function of space returned, an array or a number a field, as an array (n, *shape).
+
+    Parameters
+    ----------
+    values : sequence of arrays or numbers
+    shape : tuple of int
+    names : tuple of str
+        Of the n fields.
+    equations : str
+        Whose fields they are, for the message.
+
+    Raises
+    ------
+    ValueError
+        If there are not n of them, or one does not have that shape.
+    """
+    if len(values) != len(names):
+        raise ValueError(
+            f"the function returned {len(values)} fields; {equations} have "
+            f"{len(names)}: {', '.join(names)}"
+        )
+    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])

@@ -158,7 +158,14 @@ def bench(
     device = find_device("cuda")
     here = records.environment(device)
     earlier = {
-        what: earlier_rows(f"{family}/{what}", here, orders[what], arguments)
+        what: earlier_rows(
+            f"{family}/{what}",
+            here,
+            arguments,
+            lambda row, what=what: (
+                row["order"] in orders[what] and row["dtype"] in arguments.dtypes
+            ),
+        )
         for what in arguments.what
     }
     ceiling = ceilings(device)
@@ -177,9 +184,12 @@ def bench(
 
 
 def earlier_rows(
-    name: str, here: Mapping[str, Any], orders: Sequence[int], arguments: argparse.Namespace
+    name: str,
+    here: Mapping[str, Any],
+    arguments: argparse.Namespace,
+    measured_again: Callable[[Mapping[str, Any]], bool],
 ) -> list[dict[str, Any]]:
-    """With --add what today's record of that name has of other orders and precisions.
+    """With --add what today's record of that name has beside the rows that are measured again.
 
     Each row keeps the floor that it had by the ceilings of its own run.
 
@@ -202,11 +212,7 @@ def earlier_rows(
                 f"--add: today's record {name} has {key} = {getattr(record, key)!r}; allowed: "
                 f"{here[key]!r}, as here"
             )
-    return [
-        row
-        for row in record.rows
-        if row["order"] not in orders or row["dtype"] not in arguments.dtypes
-    ]
+    return [row for row in record.rows if not measured_again(row)]
 
 
 def line(row: Mapping[str, Any], device: Device) -> str:

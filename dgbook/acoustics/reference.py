@@ -9,7 +9,7 @@ import numpy as np
 
 from dgbook.acoustics.bernstein import BernsteinBasis, bernstein_basis
 from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES, flux_weights, mirror
-from dgbook.boundary import conditions_of_faces
+from dgbook.boundary import conditions_of_faces, stacked_fields
 from dgbook.element import NodalElement
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
 from dgbook.trace import Trace, trace
@@ -231,12 +231,7 @@ def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
     ValueError
         If there are not four of them, or one does not have that shape.
     """
-    if len(values) != len(FIELDS):
-        raise ValueError(
-            f"the function returned {len(values)} fields; the acoustic equations have "
-            f"{len(FIELDS)}: {', '.join(FIELDS)}"
-        )
-    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])
+    return stacked_fields(values, shape, FIELDS, "the acoustic equations")
 
 
 def assemble(

@@ -9,30 +9,29 @@ import numpy as np
 from dgbook.gpu import simulator
 from dgbook.gpu.kernel import HAS_NUMBA_CUDA, jit
 
-if HAS_NUMBA_CUDA:
-    from numba.cuda import libdevice
-
-    _RSQRT = {"float32": libdevice.rsqrtf, "float64": libdevice.rsqrt}
-    _DIVIDE = libdevice.fast_fdividef
-else:  # a CPU-only installation: names for what the simulator does instead
-
-    def _rsqrt(x):
-        raise NotImplementedError
-
-    def _DIVIDE(x, y):
-        raise NotImplementedError
-
-    _RSQRT = dict.fromkeys(("float32", "float64"), _rsqrt)
-
 
 def rsqrt_by_formula(x):
     """1 / sqrt(x) for NumPy's scalars and arrays, in their precision."""
     return x.dtype.type(1) / np.sqrt(x)
 
 
+def divide_by_formula(x, y):
+    """x / y for NumPy's scalars and arrays, in their precision."""
+    return x / y
+
+
+if HAS_NUMBA_CUDA:
+    from numba.cuda import libdevice
+
+    _RSQRT = {"float32": libdevice.rsqrtf, "float64": libdevice.rsqrt}
+    _DIVIDE = libdevice.fast_fdividef
+else:  # a CPU-only installation: there is the simulator only
+    _RSQRT = dict.fromkeys(("float32", "float64"), rsqrt_by_formula)
+    _DIVIDE = divide_by_formula
+
 for _function in _RSQRT.values():
     simulator.register_stand_in(_function, rsqrt_by_formula)
-simulator.register_stand_in(_DIVIDE, lambda x, y: x / y)
+simulator.register_stand_in(_DIVIDE, divide_by_formula)
 
 
 def make_rsqrt(real: type) -> Callable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import conditions_of_faces
+from dgbook.boundary import conditions_of_faces, stacked_fields
 from dgbook.element import NodalElement
 from dgbook.maxwell.problem import (
     CONDITIONS,
@@ -161,12 +161,7 @@ def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
     ValueError
         If there are not six of them, or one does not have that shape.
     """
-    if len(values) != len(FIELDS):
-        raise ValueError(
-            f"the function returned {len(values)} fields; Maxwell's equations have "
-            f"{len(FIELDS)}: {', '.join(FIELDS)}"
-        )
-    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])
+    return stacked_fields(values, shape, FIELDS, "Maxwell's equations")
 
 
 def assemble(

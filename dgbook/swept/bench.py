@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from dgbook import records
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.roofline import ceilings
-from dgbook.measuring import SAME
+from dgbook.measuring import earlier_rows
 from dgbook.records import live
 from dgbook.swept import measure
 from dgbook.swept.plan import DTYPES, SCHEMES, plans
@@ -54,7 +55,10 @@ def bench(arguments: argparse.Namespace) -> None:
         raise ValueError(f"RECORD = {unknown[0]!r}; allowed are {allowed}")
     device = find_device("cuda")
     here = records.environment(device)
-    earlier = {what: earlier_rows(f"swept/{what}", here, arguments) for what in arguments.what}
+    again = partial(_measured_again, arguments)
+    earlier = {
+        what: earlier_rows(f"swept/{what}", here, arguments, again) for what in arguments.what
+    }
     ceiling = ceilings(device)
     parts = arguments.problems, arguments.schemes, arguments.dtypes, arguments.sizes
     for what in arguments.what:
@@ -87,34 +91,7 @@ def tune(arguments: argparse.Namespace) -> None:
                         )
 
 
-def earlier_rows(
-    name: str, here: Mapping[str, Any], arguments: argparse.Namespace
-) -> list[dict[str, Any]]:
-    """With --add what today's record of that name has of other parts.
-
-    Raises
-    ------
-    ValueError
-        If that record was made by another version of something, or on another GPU.
-    """
-    if not arguments.add:
-        return []
-    try:
-        record = records.load(name, arguments.out)
-    except FileNotFoundError:
-        return []
-    if record.date[:10] != here["date"][:10]:
-        return []
-    for key in SAME:
-        if getattr(record, key) != here[key]:
-            raise ValueError(
-                f"--add: today's record {name} has {key} = {getattr(record, key)!r}; allowed: "
-                f"{here[key]!r}, as here"
-            )
-    return [row for row in record.rows if not _measured_again(row, arguments)]
-
-
-def _measured_again(row: Mapping[str, Any], arguments: argparse.Namespace) -> bool:
+def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bool:
     size = row["size"]
     return "n" not in size or (
         size["problem"] in arguments.problems

@@ -201,6 +201,30 @@ def best(
     return None if fastest is None or fastest.failure else fastest.plan
 
 
+def remembered(
+    kind: type, name: str, device: Device, order: int, dtype: Any, legal: Callable[[Any], bool]
+) -> Any | None:
+    """The fastest plan remembered for a kernel as a dataclass, or None.
+
+    Parameters
+    ----------
+    kind : type
+        The dataclass that was tuned.
+    name, device, order, dtype
+        As for `best`. On other devices than a GPU nothing is remembered.
+    legal : function
+        Whether a plan can run; a plan that cannot counts as forgotten, as does one with other
+        fields than `kind` has today.
+    """
+    if device.kind != "cuda":
+        return None
+    values = best(name, device, order, dtype)
+    if not values or values.keys() != {field.name for field in dataclasses.fields(kind)}:
+        return None
+    plan = kind(**values)
+    return plan if legal(plan) else None
+
+
 def forget(
     name: str | None = None,
     device: Device | str | None = None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from dgbook.gpu.compile import ARCHITECTURES
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.gpu.source import CudaKernel, load
-from dgbook.gpu.tune import best
+from dgbook.gpu.tune import remembered
 from dgbook.maxwell.kernels.fused import make_fused
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
@@ -357,13 +357,12 @@ def choose_plan(order: int, dtype: str, device: Device, language: str | None = N
     if device.kind != "cuda":
         return default_plan(order, dtype, None, "numba")
     language = language or "cuda"
-    capability = device.compute_capability
-    remembered = best(subject(language), device, order, dtype)
-    if remembered and remembered.keys() == {f.name for f in fields(FusedPlan)}:
-        plan = FusedPlan(**remembered)
-        if not illegal(plan, fused_shape(order, dtype, True), capability):
-            return plan
-    return default_plan(order, dtype, capability, language)
+    capability, shape = device.compute_capability, fused_shape(order, dtype, True)
+    plan = remembered(
+        FusedPlan, subject(language), device, order, dtype,
+        lambda plan: not illegal(plan, shape, capability),
+    )  # fmt: skip
+    return plan or default_plan(order, dtype, capability, language)
 
 
 # ---------------------------------------------------------------------------------------- arrays

@@ -12,7 +12,7 @@ import numpy as np
 from dgbook.gpu import Device
 from dgbook.gpu.layout import microblock_size, padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
-from dgbook.gpu.tune import best
+from dgbook.gpu.tune import remembered
 
 FIELDS = 6
 HALF_WARP = 16  # T/2, the paper's granularity
@@ -320,16 +320,14 @@ def subject(part: str) -> str:
 
 def choose_plan(order: int, dtype: str, device: Device) -> PaperPlan:
     """The fastest plans that ``python -m dgbook tune maxwell`` found on a GPU, else the default."""
-    default = default_plan(order, dtype)
-    if device.kind != "cuda":
-        return default
-    shape = shape_of(order, dtype)
-    parts = {}
-    for name, kind in PARTS.items():
-        parts[name] = getattr(default, name)
-        fields = best(subject(name), device, order, dtype)
-        if fields and not kind(**fields).illegal(shape):
-            parts[name] = kind(**fields)
+    default, shape = default_plan(order, dtype), shape_of(order, dtype)
+    parts = {
+        name: remembered(
+            kind, subject(name), device, order, dtype, lambda plan: not plan.illegal(shape)
+        )
+        or getattr(default, name)
+        for name, kind in PARTS.items()
+    }
     return PaperPlan(default.K_M, **parts)
 
 

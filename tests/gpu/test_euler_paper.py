@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from euler_cases import BOUNDARY, mesh_of, strong_jumps
+from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 
 from dgbook.element import NodalElement
 from dgbook.euler import reference
@@ -99,6 +99,7 @@ def test_fewer_registers_compute_the_same(registers, dtype):
 def test_a_recorded_step_is_replayed(order, changes, dtype):
     """The two streams become branches of the graph, and join before what follows."""
     case = Case(order, dtype)
+    case.u = a_breeze(case.double, RANDOM).astype(dtype)
     launcher = case.launcher.planned(replace(case.launcher.plan, **changes))
     dt = 0.02 / float(case.double.face_scale.max())
     u = launcher.upload(case.u)

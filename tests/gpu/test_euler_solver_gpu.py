@@ -32,7 +32,7 @@ def test_steps_equal_the_reference(order, boundary, dtype, path):
         for d, where in ((dtype, GPU), ("float64", "cpu"))
     )
     u = a_breeze(truth.operator, random).astype(dtype)
-    dt = truth.stable_dt(u)
+    dt = truth.stable_dt(u) / 4  # what comes in is a gale
     found, expected = (s.run(u, 0.2 + 5 * dt, dt, t=0.2) for s in (ours, truth))
     assert found.dtype == dtype
     assert np.abs(found - expected).max() < 300 * np.finfo(dtype).eps * np.abs(expected).max()

@@ -30,6 +30,8 @@ PYTHON = "launched from Python"
 BARRIERS = 1000
 CORE_STEPS = 256
 PYTHON_STEPS = 64
+RECORDED_STEPS = 256
+"""In a call at least: a graph of two launches would show what a replay costs, not a launch."""
 
 
 def state(problem: Problem, n: int) -> np.ndarray:
@@ -44,13 +46,16 @@ def state(problem: Problem, n: int) -> np.ndarray:
     return problem.conserved(ripple, np.zeros(n), ripple)
 
 
-def steps_for(problem: Problem, scheme: str, candidates: Iterable[Plan]) -> int:
-    """Steps after which all plans have results, twice the most that one needs.
+def steps_for(problem: Problem, scheme: str, n: int, candidates: Iterable[Plan]) -> int:
+    """Steps after which all plans have results, twice the most that one needs or more.
 
-    Then of any node at least one launch in three is a whole diamond, as in longer runs.
+    Then of any node at least one launch in three is a whole diamond, as in longer runs. Up to
+    65,536 points they are `RECORDED_STEPS` at least, beyond in proportion fewer.
     """
     every = [steps_between_results(problem, scheme, plan) for plan in candidates]
-    return 2 * int(np.lcm.reduce(every))
+    twice = 2 * int(np.lcm.reduce(every))
+    least = min(RECORDED_STEPS, RECORDED_STEPS * 2**16 // n)
+    return twice * max(1, -(-least // twice))
 
 
 def tune_step(
@@ -58,7 +63,7 @@ def tune_step(
 ) -> tuple[Result, int]:
     """Time the plans of a scheme; the result, and the steps of a call."""
     candidates = plans(problem, scheme, n, dtype)
-    steps = steps_for(problem, scheme, candidates)
+    steps = steps_for(problem, scheme, n, candidates)
     u = state(problem, n)
 
     def run(plan: Plan) -> Callable[[], None]:

@@ -26,6 +26,7 @@ def stopped(monkeypatch):
     monkeypatch.setattr(measure, "all_cores", lambda: 2)
     monkeypatch.setattr(measure, "CORE_SIZES", (64,))
     monkeypatch.setattr(measure, "PYTHON_STEPS", 2)
+    monkeypatch.setattr(measure, "RECORDED_STEPS", 2)
     monkeypatch.setattr(measure, "BARRIERS", 2)
 
 
@@ -67,6 +68,15 @@ def test_a_step_by_every_scheme(monkeypatch):
     (python,) = (r for r in rows if r.get("variant") == measure.PYTHON and r["dofs"] and
                  r["size"]["problem"] == "ks")  # fmt: skip
     assert python["seconds_median"] == pytest.approx(1e-3 / 2)
+
+
+def test_a_call_has_many_steps_where_they_are_short(monkeypatch):
+    monkeypatch.undo()
+    heat, nodes = as_problem("heat"), [Plan(128), Plan(32, 2)]
+    assert measure.steps_for(heat, "classic", 2048, nodes) == 256
+    assert measure.steps_for(heat, "classic", 2**20, nodes) == 16
+    assert measure.steps_for(heat, "shared", 2**20, nodes) == 128 == 2 * 128 // 2
+    assert measure.steps_for(heat, "shared", 2048, [Plan(1024)]) == 1024
 
 
 def test_sizes_without_a_plan_are_left_out():

@@ -56,6 +56,13 @@ FACTS = {
         hidden=("reference_roe", "edge_like", "by_elements", "losing", "Counting"),
         note="TimeLimit in test-1-4, Crash in test-2-6",
     ),
+    "06_triangles_and_diamonds": Facts(
+        answers=17,
+        extra=frozenset(),
+        by_hand=frozenset({"answer-1-3", "answer-4-4", "answer-6-3"}),
+        hidden=("reference_levels", "edges_of", "reference_pieces", "variant_of_up", "jagged"),
+        note="TimeLimit in test-5-2, Crash in test-6-2",
+    ),
 }
 only_first = pytest.mark.parametrize("assignment", [NAME], indirect=True)
 

@@ -317,14 +317,14 @@ class Euler(Problem):
 
     def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
         """G_{i-1/2} - G_{i+1/2}."""
-        pressure, twice_flux = self.make_faces(real, arithmetic)
+        inner, twice_flux = self.make_faces(real, arithmetic)
 
         @arithmetic.jit
         def slope(stencil):
             left2, left, mine, right, right2 = stencil
-            p_left, p, p_right = pressure(left), pressure(mine), pressure(right)
-            west = twice_flux(left, mine, pressure(left2), p_left, p, p_right)
-            east = twice_flux(mine, right, p_left, p, p_right, pressure(right2))
+            e_left, e, e_right = inner(left), inner(mine), inner(right)
+            west = twice_flux(left, mine, inner(left2), e_left, e, e_right)
+            east = twice_flux(mine, right, e_left, e, e_right, inner(right2))
             return west[0] - east[0], west[1] - east[1], west[2] - east[2]
 
         return slope
@@ -334,11 +334,14 @@ class Euler(Problem):
 
         Returns
         -------
-        pressure : function
-            ``pressure(q)`` of a state.
+        inner : function
+            ``inner(q)``: of a state the inner energy of a unit of volume, its pressure over
+            gamma - 1. Its ratios are those of pressures. And a pressure is a product, which a GPU
+            fuses with the difference that it enters, and rounds only one of two: two equal states,
+            such as those of a fixed end, would differ by a rounding, of either sign.
         twice_flux : function
-            ``twice_flux(left, right, p_left2, p_left, p_right, p_right2)``: G of the face between
-            two states, with the pressures of both and of those behind them.
+            ``twice_flux(left, right, e_left2, e_left, e_right, e_right2)``: G of the face between
+            two states, with the inner energies of both and of those behind them.
         """
         jit, where = arithmetic.jit, arithmetic.where
         rsqrt, divide = arithmetic.make_rsqrt(real), arithmetic.make_divide(real)
@@ -347,9 +350,9 @@ class Euler(Problem):
         sound = real(self.gamma * (self.gamma - 1))
 
         @jit
-        def pressure(q):
+        def inner(q):
             rho, m, e = q
-            return gas * (e - divide(half * m * m, rho))
+            return e - divide(half * m * m, rho)
 
         @jit
         def correction(step, reference):
@@ -367,10 +370,10 @@ class Euler(Problem):
             )
 
         @jit
-        def twice_flux(left, right, p_left2, p_left, p_right, p_right2):
-            step = p_right - p_left
-            ql = between(left, right, correction(step, p_left - p_left2))
-            qr = between(right, left, correction(step, p_right2 - p_right))
+        def twice_flux(left, right, e_left2, e_left, e_right, e_right2):
+            step = e_right - e_left
+            ql = between(left, right, correction(step, e_left - e_left2))
+            qr = between(right, left, correction(step, e_right2 - e_right))
             # Of each density one root, which both the velocity and Roe's average are made of.
             sl, sr = rsqrt(ql[0]), rsqrt(qr[0])
             ul, ur = ql[1] * sl * sl, qr[1] * sr * sr
@@ -388,7 +391,7 @@ class Euler(Problem):
                 (ql[2] + pl) * ul + (qr[2] + pr) * ur + radius * (ql[2] - qr[2]),
             )
 
-        return pressure, twice_flux
+        return inner, twice_flux
 
 
 PROBLEMS = {problem.name: problem for problem in (Heat, KuramotoSivashinsky, Euler)}

@@ -146,14 +146,14 @@ def test_cost_of_a_step():
     assert shared.shared_bytes == n * 2 * 5 * 4
     register = cost(euler, "register", Plan(128), n, "float64")
     assert (register.bytes, register.launches, register.barriers) == (24 * n, 1 / 4, 0)
-    assert register.flops == 2 * (188 + 6) * n
+    assert register.flops == 2 * (183 + 6) * n
 
 
 def test_cost_of_several_points_a_thread():
-    """Of 4 points 5 faces and 8 pressures; 2r states published and fetched for all of them."""
+    """Of 4 points 5 faces and 8 inner energies; 2r states published and fetched for all of them."""
     n, euler = 1024, as_problem("euler")
     shared = cost(euler, "shared", Plan(128, 4), n, "float64")
-    assert shared.flops == 2 * (5 * 80 + 8 * 5 + 4 * (3 + 6)) / 4 * n
+    assert shared.flops == 2 * (5 * 80 + 8 * 4 + 4 * (3 + 6)) / 4 * n
     assert shared.shared_bytes == n * 2 * 3 * 2 * 8
     assert (shared.launches, shared.barriers) == (1 / 64, 4)
     register = cost(euler, "register", Plan(128, 4), n, "float64")

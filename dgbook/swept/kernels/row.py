@@ -19,8 +19,8 @@ def make_row(problem, points, real):
     It is a chain of functions, one a point, for then all positions are
     constants, and arrays that never leave a thread stay in registers; no loop
     of that length would be unrolled. What a function hands to the next is
-    what two points share: of Euler a face's flux and pressures, so that each
-    is computed once. The operations are those of the slope, in their order.
+    what two points share: of Euler a face's flux and inner energies, so that
+    each is computed once. The operations are those of the slope, in their order.
     """
     reach, width = problem.reach, points + 2 * problem.reach
     fixed = problem.boundary == "fixed"
@@ -31,22 +31,22 @@ def make_row(problem, points, real):
         return real(0) if fixed and (g <= 0 or g >= n - 1) else w
 
     if problem.faces:
-        pressure, twice_flux = problem.make_faces(real, GPU)
+        inner, twice_flux = problem.make_faces(real, GPU)
 
         @jit(device=True)
         def first(near, old, new, alive, w, g, n):
             a, b = load(near, 1, width), load(near, 2, width)
-            p0, p1 = pressure(load(near, 0, width)), pressure(a)
-            p2, p3 = pressure(b), pressure(load(near, 3, width))
-            return p1, p2, p3, twice_flux(a, b, p0, p1, p2, p3)
+            e0, e1 = inner(load(near, 0, width)), inner(a)
+            e2, e3 = inner(b), inner(load(near, 3, width))
+            return e1, e2, e3, twice_flux(a, b, e0, e1, e2, e3)
 
         def make_next(j, before):
             @jit(device=True)
             def update(near, old, new, alive, w, g, n):
-                p1, p2, p3, west = before(near, old, new, alive, w, g, n)
-                p4 = pressure(load(near, j + 4, width))
+                e1, e2, e3, west = before(near, old, new, alive, w, g, n)
+                e4 = inner(load(near, j + 4, width))
                 a, b = load(near, j + 2, width), load(near, j + 3, width)
-                east = twice_flux(a, b, p1, p2, p3, p4)
+                east = twice_flux(a, b, e1, e2, e3, e4)
                 v, mine = weight(w, g + j, n), load(old, j, points)
                 mine = (
                     mine[0] + v * (west[0] - east[0]),
@@ -55,7 +55,7 @@ def make_row(problem, points, real):
                 )
                 if alive >> j & 1:
                     store(new, j, points, mine)
-                return p2, p3, p4, east
+                return e2, e3, e4, east
 
             return update
 

@@ -1,0 +1,127 @@
+"""Measuring and tuning on the command line: python -m dgbook bench | tune hdg."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from dgbook import options, records
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.roofline import ceilings
+from dgbook.hdg import measure
+from dgbook.hdg.plan import METHODS, default_plan, illegal
+from dgbook.hdg.product import shape_of
+from dgbook.measuring import earlier_rows
+from dgbook.records import live
+
+GIGABYTES = 2.0
+"""Of a matrix: 30 times a large cache."""
+
+
+def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `bench`."""
+    parser.add_argument(
+        "what",
+        nargs="*",
+        default=["product"],
+        metavar="RECORD",
+        help=f"{', '.join(measure.RECORDS)}: which records are made, under hdg/",
+    )
+    parser.add_argument("--out", help="folder for the records; chapters/records if not given")
+    parser.add_argument(
+        "--add",
+        action="store_true",
+        help="keep what today's record has of other dimensions, orders and precisions: it is made "
+        "part by part",
+    )
+    _add_sizes(parser)
+
+
+def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `tune`."""
+    parser.add_argument(
+        "--methods", nargs="+", default=("wide", "bulk"), choices=METHODS, help="of the product"
+    )
+    _add_sizes(parser)
+
+
+def _add_sizes(parser: argparse.ArgumentParser) -> None:
+    options.add_orders(parser, "1..10")
+    parser.add_argument(
+        "--dims", nargs="+", type=int, default=(2, 3), choices=(2, 3), help="dimensions"
+    )
+    parser.add_argument(
+        "--gigabytes", type=float, default=GIGABYTES, help="of a matrix, 10^9 bytes"
+    )
+
+
+def bench(arguments: argparse.Namespace) -> None:
+    """Measure the product with a trace matrix on this GPU and write records."""
+    unknown = sorted(set(arguments.what) - set(measure.RECORDS))
+    if unknown:
+        allowed = ", ".join(measure.RECORDS)
+        raise ValueError(f"RECORD = {unknown[0]!r}; allowed are {allowed}")
+    device = find_device("cuda")
+    here = records.environment(device)
+    again = partial(_measured_again, arguments)
+    earlier = {what: earlier_rows(f"hdg/{what}", here, arguments, again) for what in arguments.what}
+    ceiling = ceilings(device)
+    parts = arguments.orders, arguments.dtypes, arguments.dims, arguments.gigabytes * 1e9
+    for what in arguments.what:
+        rows = []
+        for found in measure.RECORDS[what](*parts, device, ceiling):
+            rows.append(found)
+            print(line(found, device), flush=True)
+        content = {
+            "name": f"hdg/{what}",
+            **here,
+            "ceilings": ceiling.as_dict(),
+            "rows": [*earlier[what], *rows],
+        }
+        print("written:", records.save(content, arguments.out), flush=True)
+
+
+def tune(arguments: argparse.Namespace) -> None:
+    """Time the plans of the product on this GPU and remember the fastest."""
+    device = find_device("cuda")
+    for dim in arguments.dims:
+        for order in arguments.orders:
+            for dtype in arguments.dtypes:
+                matrix = measure.matrix_on(
+                    device,
+                    dim,
+                    measure.COMPONENTS[dim],
+                    order,
+                    dtype,
+                    arguments.gigabytes * 1e9,
+                )
+                shape = shape_of(matrix)
+                for method in arguments.methods:
+                    plan = default_plan(shape, method)
+                    if not illegal(plan, shape, device.compute_capability):
+                        result = measure.tune_product(matrix, method, device)
+                        rate = live(matrix.nbytes / result.seconds * 1e-12, "TB/s", device)
+                        print(f"{dim}D p={order} {dtype}: {result.plan}, {rate}", flush=True)
+
+
+def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bool:
+    return (
+        row["size"]["dim"] in arguments.dims
+        and row["order"] in arguments.orders
+        and row["dtype"] in arguments.dtypes
+    )
+
+
+def line(row: Mapping[str, Any], device: Device) -> str:
+    """A row as a line of text, its numbers labelled LIVE; TB/s count bytes of the matrix."""
+    duration = live(row["seconds_median"] * 1e6, "us", device)
+    rate = live(row["size"]["matrix_bytes"] / row["seconds_median"] * 1e-12, "TB/s", device)
+    size = row["size"]
+    plan = " ".join(f"{key}={value}" for key, value in row["plan"].items() if key != "method")
+    return (
+        f"{size['dim']}D p={row['order']} m={size['m']} {row['dtype']} faces={size['faces']} "
+        f"{row['path']:14} {duration.text():>11} {rate} {plan}"
+    )

@@ -1,0 +1,1 @@
+"""The GPU kernels of hybridised methods, one product a file."""

@@ -1,0 +1,59 @@
+"""The product in slices of 32 rows: the matrix is a stream, and x waits in shared memory."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.gpu.limits import WARP
+from dgbook.hdg.plan import tile_faces
+
+
+def make_sliced(shape, plan):
+    """Kernel for y = A x, A stored by sliced(values, 1): (slices, 32 q).
+
+    A block gathers x for the faces of its rows, each of which has q numbers,
+    and waits once. Then a thread has an output: it loads plan.unroll numbers
+    of its row before it uses the first, so that all are under way together.
+    """
+    real = np.dtype(shape.dtype).type
+    m, blocks, q = shape.m, shape.blocks, shape.q
+    threads, unroll = plan.threads, min(plan.unroll, shape.q)
+    here = tile_faces(shape, threads)
+    size = here * q
+    whole = q // unroll * unroll
+
+    @jit
+    def sliced(values, columns, x, y):
+        gathered = cuda.shared.array(size, real)
+        near = cuda.local.array(blocks, real)
+        loaded = cuda.local.array(unroll, real)
+        t = np.uint32(cuda.threadIdx.x)
+        first = np.uint32(cuda.blockIdx.x * threads)
+        last = np.uint32(y.size // m - 1)
+        e = t
+        while e < here * m:
+            face = np.uint32(min(first // m + e // m, last))
+            for b in range(blocks):
+                neighbor = np.uint32(columns[face * blocks + b])
+                near[b] = x[neighbor * m + e % m]
+            for b in range(blocks):
+                gathered[e // m * q + b * m + e % m] = near[b]
+            e += np.uint32(threads)
+        cuda.syncthreads()
+        row = np.uint32(first + t)
+        if row < y.size:
+            mine = np.uint32((row // m - first // m) * q)
+            n, lane = row // WARP, row % WARP
+            total = real(0)
+            k = np.uint32(0)
+            while k < whole:
+                for u in range(unroll):
+                    loaded[u] = values[n, (k + u) * WARP + lane]
+                for u in range(unroll):
+                    total += loaded[u] * gathered[mine + k + u]
+                k += np.uint32(unroll)
+            for r in range(q - whole):
+                total += (values[n, (whole + r) * WARP + lane]
+                          * gathered[mine + whole + r])  # fmt: skip
+            y[row] = total
+
+    return sliced

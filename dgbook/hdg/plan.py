@@ -1,0 +1,242 @@
+"""How the products with a trace matrix are launched, and which launches are legal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import gcd
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.gpu.compile import ARCHITECTURES
+from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.tune import best
+
+METHODS = ("paper", "fused", "sliced", "wide", "bulk")
+CUDA = ("wide", "bulk")
+LOAD = 16
+"""Bytes that a thread can load at once."""
+HOPPER = (9, 0)
+"""The first compute capability that has bulk copies."""
+BLOCK_BYTES = 2**17
+"""Of the matrix, for a block with bulk copies: with more the last blocks keep others waiting."""
+BARRIER = 8
+"""Bytes of a barrier in shared memory."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who works on what.
+
+    Parameters
+    ----------
+    method : {"paper", "fused", "sliced", "wide", "bulk"}
+        paper: the inflated vector and Algorithm 2, a thread an output, columns one after the other.
+        fused: the same without inflating, x read where it is. sliced: slices of 32 rows, x in
+        shared memory. wide: the same in CUDA C++ with loads of 16 bytes. bulk: slices come to
+        shared memory by bulk copies, from compute capability 9.0 on.
+    warps : int
+        Of a block.
+    split : int
+        Warps that share a slice: each sums up every so-manieth column. It divides `warps`.
+    unroll : int
+        Loads of a thread that are under way together; in bulk those that one copy stands for.
+    resident : int
+        Blocks that a multiprocessor should hold: the compiler limits the registers of wide and
+        bulk.
+    stages : int
+        Of bulk: copies that a warp has under way together.
+    turns : int
+        Of bulk: tiles that a block works on, one after the other. With more than one the copies for
+        the next tile are under way while the block gathers x for it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is no positive integer, or the method unknown.
+    """
+
+    method: str
+    warps: int = 8
+    split: int = 1
+    unroll: int = 8
+    resident: int = 1
+    stages: int = 1
+    turns: int = 1
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            allowed = ", ".join(map(repr, METHODS))
+            raise ValueError(f"method = {self.method!r}; allowed are {allowed}")
+        for name in ("warps", "split", "unroll", "resident", "stages", "turns"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise TypeError(f"{name} = {value!r}; allowed: an integer")
+            if value < 1:
+                raise ValueError(f"{name} = {value}; allowed: 1 or more")
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return WARP * self.warps
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows that a block works on at a time."""
+        return WARP * self.warps // self.split
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that kernels close over.
+
+    Attributes
+    ----------
+    m : int
+        Unknowns of a face.
+    blocks : int
+        Blocks of a row.
+    dtype : str
+    """
+
+    m: int
+    blocks: int
+    dtype: str
+
+    @property
+    def q(self) -> int:
+        """Columns of a face's rows: those of all its blocks."""
+        return self.blocks * self.m
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def vector(self) -> int:
+        """Numbers of a load of 16 bytes."""
+        return LOAD // self.itemsize
+
+    @property
+    def stride(self) -> int:
+        """Numbers from a face's x in shared memory to the next: an odd number of 16 bytes.
+
+        So lanes that work for different faces read different banks.
+        """
+        return self.vector * (-(-self.q // self.vector) | 1)
+
+
+def tile_faces(shape: Shape, rows: int) -> int:
+    """Faces that so many rows can belong to, at most, where they begin at a multiple of `rows`."""
+    return -(-(shape.m - gcd(rows, shape.m) + rows) // shape.m)
+
+
+def shared_bytes(plan: Plan, shape: Shape) -> int:
+    """Shared memory of a block: x of the faces of its rows, partial sums, and stages of bulk."""
+    if plan.method in ("paper", "fused"):
+        return 0
+    stride = shape.q if plan.method == "sliced" else shape.stride
+    gathered = tile_faces(shape, plan.tile_rows) * stride * shape.itemsize
+    partial = plan.threads * shape.itemsize if plan.split > 1 else 0
+    if plan.method != "bulk":
+        return gathered + partial
+    stage = WARP * (plan.unroll * LOAD + shape.q % shape.vector * shape.itemsize)
+    return gathered + plan.warps * plan.stages * (stage + BARRIER) + partial
+
+
+def illegal(plan: Plan, shape: Shape, capability: tuple[int, int] | None = None) -> str:
+    """Why a plan cannot run, or an empty string; without a capability on any device at all."""
+    if plan.threads > MAX_THREADS:
+        return f"warps = {plan.warps}; allowed: up to {MAX_THREADS // WARP}"
+    if plan.warps % plan.split:
+        return f"split = {plan.split}; allowed: what divides warps = {plan.warps}"
+    alone = Plan(plan.method, plan.warps, unroll=plan.unroll)
+    if plan.method not in CUDA and plan != alone:
+        return "Numba's kernels take warps and unroll only"
+    if plan.method == "wide" and (plan.stages, plan.turns) != (1, 1):
+        return "stages and turns are for bulk copies"
+    if plan.method == "bulk" and (capability or HOPPER) < HOPPER:
+        return f"no bulk copies for compute capability {capability}; allowed: from {HOPPER}"
+    nbytes = shared_bytes(plan, shape)
+    most = STATIC_SHARED_LIMIT
+    if plan.method == "bulk":
+        most = ARCHITECTURES[HOPPER].shared_block
+    if nbytes > most:
+        return f"{nbytes} bytes shared; allowed: {most}"
+    return ""
+
+
+def default_plan(shape: Shape, method: str = "wide") -> Plan:
+    """A good plan where nothing has been measured.
+
+    As many warps share a slice as leave each two turns of loads or more, and more of them where x
+    would not fit into shared memory.
+    """
+    if method not in CUDA:
+        unroll = 8 if method == "sliced" else 1
+        candidates = [Plan(method, warps, unroll=unroll) for warps in (8, 4, 2, 1)]
+        return next(plan for plan in candidates if not illegal(plan, shape))
+    warps, unroll = (8, 8) if method == "wide" else (4, 4)
+    splits = [split for split in (1, 2, 4, 8) if split <= warps]
+    enough = [s for s in splits if shape.q // shape.vector >= 2 * unroll * s] or [1]
+    for split in (enough[-1], *(s for s in splits if s > enough[-1])):
+        plan = Plan(method, warps, split, unroll, 32 // warps)
+        if method == "bulk":
+            plan = _bulk_plan(shape, warps, split, unroll, 4)
+        if not illegal(plan, shape):
+            return plan
+    raise ValueError(f"m = {shape.m}: x of two faces has no room in shared memory")
+
+
+def _bulk_plan(
+    shape: Shape, warps: int, split: int, most: int, stages: int, turns: int | None = None
+) -> Plan:
+    """Copies of equal size, of up to `most` loads a thread; as many turns as make `BLOCK_BYTES`."""
+    part = max(1, -(-(shape.q // shape.vector) // split))
+    unroll = -(-part // -(-part // most))
+    tile_bytes = warps // split * WARP * shape.q * shape.itemsize
+    turns = turns or max(1, min(16, BLOCK_BYTES // tile_bytes))
+    resident = max(1, 32 // warps)
+    return Plan("bulk", warps, split, unroll, resident, stages, turns)
+
+
+def plans(shape: Shape, method: str) -> list[Plan]:
+    """The plans of a method worth trying."""
+    found = [default_plan(shape, method)]
+    if method not in CUDA:
+        unrolls = (4, 8, 16) if method == "sliced" else (1,)
+        found += [Plan(method, warps, unroll=u) for warps in (2, 4, 8, 16) for u in unrolls]
+    for warps in (4, 8) if method in CUDA else ():
+        splits = (s for s in (1, 2, 4, 8) if s <= warps and 4 * s <= shape.q // shape.vector)
+        for split in (1, *(s for s in splits if s > 1)):
+            if method == "wide":
+                # as many warps as the registers for so many loads allow
+                for unroll, together in ((4, 40), (8, 32), (12, 24), (16, 16)):
+                    found.append(Plan(method, warps, split, unroll, together // warps))
+            else:
+                for most, stages in ((4, 4), (8, 2), (8, 4)):
+                    for turns in (None, 1, 16):
+                        found.append(_bulk_plan(shape, warps, split, most, stages, turns))
+    return list(dict.fromkeys(p for p in found if not illegal(p, shape)))
+
+
+def subject(shape: Shape, method: str) -> str:
+    """Under which name the tuner remembers timings of a method; its `order` is m."""
+    return f"hdg/{method}/{shape.blocks}"
+
+
+def choose_plan(shape: Shape, device: Device, method: str | None = None) -> Plan:
+    """The fastest plan that ``python -m dgbook tune hdg`` found on a GPU, else the default.
+
+    Without a method, wide on a GPU, and sliced in the simulator, where CUDA C++ does not run.
+    """
+    if device.kind != "cuda":
+        return default_plan(shape, method or "sliced")
+    method = method or "wide"
+    remembered = best(subject(shape, method), device, shape.m, shape.dtype)
+    if remembered and remembered.keys() == {f.name for f in fields(Plan)}:
+        plan = Plan(**remembered)
+        if not illegal(plan, shape, device.compute_capability):
+            return plan
+    return default_plan(shape, method)

@@ -1,0 +1,306 @@
+"""Solving: one trace system for a linear problem, Newton's method for a gas; results and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from dgbook.element import NodalElement, simplex_quadrature
+from dgbook.hdg import local
+from dgbook.hdg.blocks import BlockMatrix
+from dgbook.hdg.discretisation import Discretisation, discretise
+from dgbook.hdg.local import State
+from dgbook.hdg.problem import Problem
+from dgbook.hdg.system import linearise, residual, start
+from dgbook.mesh import Mesh, nodes_xyz
+
+SHORTEST_STEP = 2.0**-10
+"""Of Newton's method; a direction that needs a shorter one is useless."""
+
+
+class NewtonError(RuntimeError):
+    """Newton's method did not come to an end; ``history`` and ``state`` are how far it came."""
+
+    def __init__(self, message: str, history: list[float], state: State) -> None:
+        super().__init__(message)
+        self.history, self.state = tuple(history), state
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A solution.
+
+    Attributes
+    ----------
+    discretisation : Discretisation
+    state : State
+    history : tuple of float
+        The norm of the residual, before the first step and after each.
+    """
+
+    discretisation: Discretisation
+    state: State
+    history: tuple[float, ...]
+
+    @property
+    def u(self) -> np.ndarray:
+        """The fields at the nodes, (n_c, K, Np)."""
+        return self.state.u
+
+    @property
+    def trace(self) -> np.ndarray:
+        """The trace at the nodes of the faces, (n_c, faces, Nfp); see `trace_x`."""
+        d = self.discretisation
+        return self.state.trace.reshape(d.faces.count, d.n_c, -1).transpose(1, 0, 2)
+
+    @property
+    def x(self) -> np.ndarray:
+        """Coordinates of the nodes, (dim, K, Np)."""
+        return self.discretisation.nodes()
+
+    @property
+    def trace_x(self) -> np.ndarray:
+        """Coordinates of the faces' nodes, (dim, faces, Nfp)."""
+        return self.discretisation.trace_nodes()
+
+    @cached_property
+    def q(self) -> np.ndarray:
+        """The gradients at the nodes, (n_c, dim, K, Np)."""
+        d = self.discretisation
+        return local.gradient(d, local.local_unknowns(d, self.state))
+
+    def l2_error(
+        self, exact: Callable, quantity: Callable[[np.ndarray, np.ndarray], Any] | None = None
+    ) -> float:
+        """The L2 norm of a quantity of (u, q) minus a function of (x, y, [z]).
+
+        Parameters
+        ----------
+        exact : function
+            Of (x, y, [z]); returns what `quantity` does: a number or array a component.
+        quantity : function, optional
+            Of u, (n_c, ...), and q, (n_c, dim, ...), at points; u itself if not given. For the
+            gradient of all fields ``lambda u, q: q``, for the first stress
+            ``lambda u, q: gas.stress(u, q)[0, 1]``.
+
+        Notes
+        -----
+        By quadrature exact to degree 2k+4 in each element, of u and q as polynomials.
+        """
+        d = self.discretisation
+        points, weights = simplex_quadrature(d.mesh.dim, 2 * d.element.order + 4)
+        to_points = d.element.interpolation(points).T
+        u, q = self.u @ to_points, self.q @ to_points
+        found = np.asarray(u if quantity is None else quantity(u, q))
+        return _l2(found, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
+
+    def boundary_flux(self, name: str) -> np.ndarray:
+        """The integral of hhat over a named boundary, (n_c,): what leaves through it.
+
+        Of a gas, what leaves as momentum is the force on the body behind the boundary.
+        """
+        d = self.discretisation
+        z = local.local_unknowns(d, self.state)
+        total = np.zeros(d.n_c)
+        for f in range(d.mesh.dim + 1):
+            k = d.mesh.faces(name)[:, 0][d.mesh.faces(name)[:, 1] == f]
+            at = local.on_face(d, z, f, slice(None))
+            total += (at.weights * local.numerical_flux(d, at))[:, k].sum(axis=(1, 2))
+        return total
+
+    def postprocessed(self) -> np.ndarray:
+        """u* of order k+1 at the nodes of that order, (n_c, K, Np of k+1).
+
+        On each element by itself: its gradient is as near to q, and its mean is that of u,
+
+            (grad u*, grad w) = (q, grad w) for all w of degree k+1,   (u*, 1) = (u, 1).
+
+        For diffusion it converges as h^(k+2), one order faster than u (Cockburn, Dong, Guzman,
+        Math. Comp. 77, 2008), if k >= 1.
+        """
+        d = self.discretisation
+        dim, order = d.mesh.dim, d.element.order
+        fine = NodalElement(dim, order + 1)
+        points, weights = simplex_quadrature(dim, 2 * order + 2)
+        # d phi*_i / d r_a and phi*_i, and u and q at the points of a rule.
+        slopes = fine.interpolation(points) @ fine.derivative
+        to_points = d.element.interpolation(points)
+        products = np.einsum("q,aqi,bqj->abij", weights, slopes, slopes)
+        metric = np.einsum("aek,bek->kab", d.rx, d.rx)
+        stiffness = np.einsum("kab,abij->kij", metric, products)
+        q = np.einsum("aek,cekq->ackq", d.rx, self.q @ to_points.T)
+        right = np.einsum("q,aqi,ackq->kic", weights, slopes, q)
+        # The rows of the stiffness add up to zero: one of them is free for the mean.
+        stiffness[:, 0] = weights @ fine.interpolation(points)
+        right[:, 0] = np.einsum("q,qi,cki->kc", weights, to_points, self.u)
+        return np.linalg.solve(stiffness, right).transpose(2, 0, 1)
+
+    def postprocessed_error(self, exact: Callable) -> float:
+        """The L2 norm of u* - exact(x, y, [z]), see `postprocessed`."""
+        d = self.discretisation
+        points, weights = simplex_quadrature(d.mesh.dim, 2 * d.element.order + 6)
+        fine = NodalElement(d.mesh.dim, d.element.order + 1)
+        found = self.postprocessed() @ fine.interpolation(points).T
+        return _l2(found, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
+
+
+def _l2(found: np.ndarray, exact: Any, weights: np.ndarray, jacobian: np.ndarray) -> float:
+    """The L2 norm of a difference at the points of a rule, (..., K, Nq), all components."""
+    difference = found - np.asarray(exact)
+    squares = (difference * difference).reshape(-1, *found.shape[-2:]).sum(axis=0)
+    return float(np.sqrt(jacobian @ (squares @ weights)))
+
+
+def solve(
+    problem: Problem,
+    mesh: Mesh,
+    order: int,
+    initial: Callable | State | None = None,
+    tolerance: float = 1e-10,
+    max_steps: int = 30,
+    linear_solver: Callable[[BlockMatrix, np.ndarray], np.ndarray] | None = None,
+    device: Any = "cpu",
+) -> Result:
+    """Solve a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    mesh : Mesh
+        Triangles or tetrahedra.
+    order : int
+        Polynomial degree.
+    initial : function of (x, y, [z]) or State, optional
+        Where Newton's method begins, see `system.start`; a state has to have this order and mesh.
+    tolerance : float
+        Newton's method ends when the Euclidean norm of all residuals is below it.
+    max_steps : int
+        Of Newton's method, positive. A linear problem takes one.
+    linear_solver : function, optional
+        Of (matrix, rhs): returns x, (faces, m). `direct` if not given.
+    device : Device or {"auto", "cuda", "cpu"}
+        Where u is eliminated.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
+    NewtonError
+        If the residual is not below the tolerance after so many steps, or cannot be lowered.
+
+    Notes
+    -----
+    A step of Newton's method is shortened, by halves, until the state it leads to is possible and
+    its residual smaller (at least by a small fraction of what the linear model promises).
+    """
+    _check_numbers(tolerance, max_steps)
+    d = discretise(problem, mesh, order)
+    state = initial if isinstance(initial, State) else start(d, initial)
+    _check_state(d, state)
+    linear_solver = linear_solver or direct
+    history = [_norm(d, state)]
+    for _ in range(1 if problem.linear else max_steps):
+        if history[-1] <= tolerance:
+            break
+        system = linearise(d, state, device=device)
+        x = linear_solver(system.matrix, system.rhs)
+        step = 1.0
+        while True:
+            trial = system.recover(x, step)
+            if problem.admissible(trial.u) and _admissible_trace(d, trial):
+                norm = _norm(d, trial)
+                if problem.linear or norm <= (1 - 1e-4 * step) * history[-1]:
+                    break
+            step /= 2
+            if step < SHORTEST_STEP:
+                raise NewtonError(
+                    f"the residual {history[-1]:.3g} cannot be lowered along Newton's direction: "
+                    "begin nearer to the solution, at a lower order or Reynolds number",
+                    history,
+                    state,
+                )
+        state = trial
+        history.append(norm)
+    if not problem.linear and history[-1] > tolerance:
+        raise NewtonError(
+            f"after {max_steps} steps the residual is {history[-1]:.3g}, above {tolerance:g}",
+            history,
+            state,
+        )
+    return Result(d, state, tuple(history))
+
+
+def direct(matrix: BlockMatrix, rhs: np.ndarray) -> np.ndarray:
+    """x with A x = rhs by SciPy's sparse LU factorisation; rhs and x are (faces, m).
+
+    All unknowns of a face stay together, and faces are ordered for little fill as the nodes of a
+    graph, much smaller than the matrix. Pivoting would spoil that order: instead every row of
+    blocks is multiplied by the inverse of its diagonal block, and the solution improved once by
+    its residual.
+    """
+    order = _elimination_order(matrix.columns)
+    place = np.argsort(order)
+    kept = ~matrix.padded[order]
+    diagonal = matrix.values[:, 0]
+    scaled = np.linalg.solve(diagonal[order][:, None], matrix.values[order])
+    columns = place[matrix.columns[order]].astype(np.int32)
+    pointers = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    ordered = sparse.bsr_array((scaled[kept], columns[kept], pointers), shape=matrix.shape)
+    factors = splu(ordered.tocsc(), permc_spec="NATURAL", diag_pivot_thresh=0.0)
+
+    def solved(b: np.ndarray) -> np.ndarray:
+        b = np.linalg.solve(diagonal, b[..., None])[..., 0]
+        return factors.solve(b[order].ravel()).reshape(b.shape)[place]
+
+    x = solved(rhs)
+    products = np.einsum("fbij,fbj->fi", matrix.values, x[matrix.columns], optimize=True)
+    return x + solved(rhs - products)
+
+
+def _elimination_order(columns: np.ndarray) -> np.ndarray:
+    """A minimum-degree order of the faces, that of a matrix with one number for each block."""
+    faces, nb = columns.shape
+    rows = np.repeat(np.arange(faces), nb)
+    pattern = sparse.coo_array((np.ones(rows.size), (rows, columns.ravel()))).tocsc()
+    dominant = pattern + pattern.T + 4 * nb * sparse.eye_array(faces, format="csc")
+    factors = splu(dominant.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
+    return np.argsort(factors.perm_c)
+
+
+def _norm(d: Discretisation, state: State) -> float:
+    """The Euclidean norm of all residuals."""
+    R_u, R_h = residual(d, state)
+    return float(np.sqrt((R_u * R_u).sum() + (R_h * R_h).sum()))
+
+
+def _admissible_trace(d: Discretisation, state: State) -> bool:
+    return d.problem.admissible(state.trace.reshape(d.faces.count, d.n_c, -1).transpose(1, 0, 2))
+
+
+def _check_numbers(tolerance: float, max_steps: int) -> None:
+    if not tolerance > 0:
+        raise ValueError(f"tolerance = {tolerance!r}; allowed: positive")
+    if not max_steps > 0:
+        raise ValueError(f"max_steps = {max_steps!r}; allowed: positive")
+
+
+def _check_state(d: Discretisation, state: State) -> None:
+    """Raise ValueError for a state of another mesh or order, or one that no gas can have."""
+    shapes = (d.n_c, d.mesh.K, d.element.Np), (d.faces.count, d.m)
+    if (state.u.shape, state.trace.shape) != shapes:
+        raise ValueError(
+            f"initial has shapes {state.u.shape} and {state.trace.shape}; allowed: {shapes[0]} "
+            f"and {shapes[1]}"
+        )
+    if not (d.problem.admissible(state.u) and _admissible_trace(d, state)):
+        raise ValueError("initial is no state that the problem can have everywhere")

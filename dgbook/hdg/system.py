@@ -1,0 +1,228 @@
+"""The trace system: elements condensed and their blocks added up, face by face."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.hdg import local
+from dgbook.hdg.blocks import BlockMatrix
+from dgbook.hdg.discretisation import Discretisation, as_boundary, discretise, on_device
+from dgbook.hdg.local import State
+from dgbook.hdg.problem import FarField, Problem
+from dgbook.hdg.product import matvec
+from dgbook.mesh import Mesh
+
+NUMBERS_AT_A_TIME = 2**21
+"""Of the largest array of a stack of elements: some megabytes, to stay near the caches."""
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """The linear system of all traces, at a state: A x = b with x the change of the trace.
+
+    From the state zero, where a linear problem is linearised if nothing else is said, x is the
+    trace itself. Rows of faces on which it is given are those of the identity, and their columns
+    are zero elsewhere: what they contribute is in b. For `Poisson` A is symmetric and positive.
+
+    Attributes
+    ----------
+    discretisation : Discretisation
+    state : State
+        Where the problem was linearised.
+    matrix : BlockMatrix
+        A: blocks of m = n_c Nfp rows, unknown c Nfp + j of a face its component c at node j.
+    rhs : (faces, m) array
+        b.
+    response, offset : (K, n_c Np, n_c (dim+1) Nfp) and (K, n_c Np) arrays
+        As in `local.Condensed`, for all elements.
+    """
+
+    discretisation: Discretisation
+    state: State
+    matrix: BlockMatrix
+    rhs: np.ndarray
+    response: np.ndarray
+    offset: np.ndarray
+
+    def matvec(self, x: np.ndarray, device: Any = "auto", dtype: str = "float64") -> np.ndarray:
+        """A x, (faces, m), on a device and in a precision; see `dgbook.hdg.product`."""
+        return matvec(self.matrix, x, device, dtype)
+
+    def recover(self, x: np.ndarray, step: float = 1.0) -> State:
+        """The state after a change of the trace by `step` times x, and of u by what follows."""
+        d = self.discretisation
+        still = State(np.zeros_like(self.state.u), x)
+        change = local.local_unknowns(d, still)[..., d.element.Np :]
+        change = change.transpose(1, 0, 2).reshape(d.mesh.K, -1, 1)
+        du = -(self.offset + (self.response @ change)[..., 0])
+        du = du.reshape(d.mesh.K, d.n_c, -1).transpose(1, 0, 2)
+        return State(self.state.u + step * du, self.state.trace + step * x)
+
+
+def assemble(
+    problem: Problem,
+    mesh: Mesh,
+    order: int,
+    state: State | None = None,
+    device: Any = "cpu",
+) -> System:
+    """The trace system of a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    mesh : Mesh
+        Triangles or tetrahedra.
+    order : int
+        Polynomial degree, 0 or more.
+    state : State, optional
+        Where to linearise; if not given, where `start` begins: at zero for a linear problem.
+    device : Device or {"auto", "cuda", "cpu"}
+        Where u is eliminated; the result is on the host.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
+    """
+    d = discretise(problem, mesh, order)
+    return linearise(d, start(d) if state is None else state, device=device)
+
+
+def start(d: Discretisation, initial: Any = None) -> State:
+    """A state to begin with.
+
+    Parameters
+    ----------
+    d : Discretisation
+    initial : function of (x, y, [z]), optional
+        Returns the n_c fields. If not given: zero for a linear problem; for a gas the state of a
+        far field, or the mean of the states given on the boundary.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to begin with, or the function gives what is no state.
+    """
+    if initial is None and d.problem.linear:
+        return State(np.zeros((d.n_c, d.mesh.K, d.element.Np)), np.zeros((d.faces.count, d.m)))
+    initial = _initial_gas(d) if initial is None else initial
+    x, x_trace = d.nodes(), d.trace_nodes()
+    trace = d.problem.fields(initial, x_trace).transpose(1, 0, 2).reshape(d.faces.count, -1)
+    trace[d.given] = d.given_trace[d.given]
+    return State(d.problem.fields(initial, x), trace)
+
+
+def _initial_gas(d: Discretisation) -> Callable:
+    for condition in as_boundary(d.mesh, d.problem.boundary).values():
+        if isinstance(condition, FarField):
+            return condition.state
+    if not d.given.any():
+        raise ValueError("initial = None; allowed where no boundary gives a state: a function")
+    mean = d.given_trace[d.given].reshape(-1, d.n_c, d.element.Nfp).mean(axis=(0, 2))
+    return lambda *x: np.multiply.outer(mean, np.ones(x[0].shape))
+
+
+def residual(d: Discretisation, state: State) -> tuple[np.ndarray, np.ndarray]:
+    """R_u, (n_c, K, Np), and R_h, (faces, m), at a state; see `local`.
+
+    On faces where the trace is given, R_h is what the trace differs from it.
+    """
+    Np = d.element.Np
+    R_u, R_h = np.empty_like(state.u), np.zeros_like(state.trace)
+    for some in _stacks(d):
+        R = local.residual(d, local.local_unknowns(d, state, some), some)
+        R_u[:, some] = R[..., :Np]
+        _add_to_faces(d, some, R[..., Np:].transpose(1, 0, 2), R_h)
+    R_h[d.given] = (state.trace - d.given_trace)[d.given]
+    return R_u, R_h
+
+
+def linearise(d: Discretisation, state: State, device: Any = "cpu") -> System:
+    """The trace system at a state.
+
+    Parameters
+    ----------
+    d : Discretisation
+    state : State
+    device : Device or {"auto", "cuda", "cpu"}
+        Where u is eliminated; the result is on the host.
+    """
+    place = device if isinstance(device, Device) else find_device(device)
+    there, faces = on_device(d, place), d.faces
+    state_there = State(place.array(state.u), place.array(state.trace))
+    n_c, m, outside = d.n_c, d.m, d.n_c * (d.mesh.dim + 1) * d.element.Nfp
+    values = np.zeros((*faces.columns.shape, m, m))
+    rhs = np.zeros((faces.count, m))
+    response = np.empty((d.mesh.K, n_c * d.element.Np, outside))
+    offset = np.empty(response.shape[:2])
+    # What a given trace still has to change by goes to the right-hand side, with its column.
+    jump = np.zeros_like(rhs)
+    jump[d.given] = (d.given_trace - state.trace)[d.given]
+    for some in _stacks(d):
+        z = local.local_unknowns(there, state_there, some)
+        T, R = local.tangent(there, z, some), local.residual(there, z, some)
+        condensed = local.condense(there, T, R)
+        response[some] = place.to_numpy(condensed.response)
+        offset[some] = place.to_numpy(condensed.offset)
+        _add_to_faces(d, some, place.to_numpy(condensed.rhs), rhs)
+        _add_blocks(d, some, place.to_numpy(condensed.matrix), jump, values, rhs)
+    values[d.given] = 0
+    values[d.given, 0] = np.eye(m)
+    rhs[d.given] = jump[d.given]
+    return System(d, state, BlockMatrix(values, faces.columns), rhs, response, offset)
+
+
+def _stacks(d: Discretisation) -> Iterator[slice]:
+    """The elements in stacks that `local` takes at once."""
+    largest = d.n_c**2 * d.Nz * max(d.Nz, len(d.tables.volume.weights))
+    size = max(1, NUMBERS_AT_A_TIME // largest)
+    for first in range(0, d.mesh.K, size):
+        yield slice(first, min(first + size, d.mesh.K))
+
+
+def _add_to_faces(d: Discretisation, some: slice, own: np.ndarray, total: np.ndarray) -> None:
+    """Add what some elements have for their faces, (k, n_c, nf Nfp), to a vector (faces, m)."""
+    k, faces = len(own), d.faces
+    own = own.reshape(k, d.n_c, d.mesh.dim + 1, -1).transpose(0, 2, 3, 1)  # (k, f, j, c)
+    order = faces.to_element[some, :, :, None]
+    own = np.take_along_axis(own, order, axis=2).transpose(0, 1, 3, 2).reshape(-1, d.m)
+    np.add.at(total, faces.numbers[some].ravel(), own)
+
+
+def _add_blocks(
+    d: Discretisation,
+    some: slice,
+    own: np.ndarray,
+    jump: np.ndarray,
+    values: np.ndarray,
+    rhs: np.ndarray,
+) -> None:
+    """Add the condensed matrices of some elements to the blocks, without the given faces' columns.
+
+    A row of blocks and a place in it get at most one block of each side of a face, but for block 0:
+    no two elements of the same side are added to the same block.
+    """
+    faces, m, nf = d.faces, d.m, d.mesh.dim + 1
+    k = len(own)
+    own = own.reshape(k, d.n_c, nf, -1, d.n_c, nf, own.shape[2] // nf)
+    own = own.transpose(0, 2, 5, 3, 6, 1, 4)  # (k, f, g, j, j', c, c')
+    numbers, order = faces.numbers[some], faces.to_element[some]
+    k_index = np.arange(k)[:, None, None]
+    for f in range(nf):
+        for g in range(nf):
+            block = own[:, f, g][k_index, order[:, f, :, None], order[:, g, None, :]]
+            block = block.transpose(0, 3, 1, 4, 2).reshape(k, m, m)
+            row, column, slot = numbers[:, f], numbers[:, g], faces.slots[some, f, g]
+            known = d.given[column]
+            moved = (block[known] @ jump[column[known], :, None])[..., 0]
+            np.add.at(rhs, row[known], -moved)
+            for side in (False, True):
+                mine = ~known & (faces.second[some, f] == side)
+                values[row[mine], slot[mine]] += block[mine]

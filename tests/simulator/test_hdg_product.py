@@ -1,0 +1,121 @@
+"""The kernels of the product with a trace matrix, thread by thread, against the reference."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hdg_product_cases import assert_close, expected, random_case
+
+from dgbook.gpu import SimulatorError, device
+from dgbook.hdg import product as products
+from dgbook.hdg import storage
+from dgbook.hdg.plan import Plan
+from dgbook.hdg.product import Product, matvec
+
+SIMULATOR = device("simulator")
+NUMBA = ("paper", "fused", "sliced")
+
+
+def load_broken():
+    path = Path(__file__).parents[1] / "broken" / "hdg.py"
+    specification = importlib.util.spec_from_file_location("broken_hdg", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+broken = load_broken()
+
+CASES = {
+    "triangles, m = 2": (2, 1, 1),
+    "triangles, m = 3": (2, 1, 2),
+    "triangles, m = 8": (2, 4, 1),
+    "tetrahedra, m = 3": (3, 1, 1),
+    "tetrahedra, m = 15": (3, 5, 1),
+    "triangles, m = 40, more than a warp": (2, 4, 9),
+}
+
+
+def plan_of(method, warps, unroll):
+    return Plan(method, warps, unroll=unroll if method == "sliced" else 8)
+
+
+def run(matrix, x, plan):
+    product = Product(matrix, SIMULATOR, plan)
+    x, y = product.upload(x), product.zeros()
+    y[:] = np.nan  # what nobody writes shows
+    before = x.copy()
+    product(x, y)
+    assert np.array_equal(x, before)
+    return product.download(y)
+
+
+@pytest.mark.parametrize("method", NUMBA)
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_against_the_reference(case, method):
+    dtype = "float32" if "m = 8" in case or "m = 3" in case else "float64"
+    cells = (1, 1) if "warp" in case else None
+    matrix, x = random_case(CASES[case], dtype, np.random.default_rng(3), cells)
+    assert_close(run(matrix, x, plan_of(method, 2, 8)), matrix, x)
+
+
+@pytest.mark.parametrize(
+    "plan", [Plan("sliced", 1, unroll=3), Plan("sliced", 4, unroll=16)], ids=str
+)
+def test_plans_of_slices(plan):
+    """Loads that leave a rest, and more of them than there are columns; tiles that are not full."""
+    matrix, x = random_case((2, 1, 2), "float64", np.random.default_rng(4))
+    assert_close(run(matrix, x, plan), matrix, x)
+
+
+def test_planned_shares_the_matrix():
+    matrix, x = random_case((2, 1, 2), "float32", np.random.default_rng(8))
+    for first, second in ((Plan("sliced", 2), Plan("sliced", 1)), (Plan("paper"), Plan("fused"))):
+        product = Product(matrix, SIMULATOR, first)
+        other = product.planned(second)
+        assert other.arrays is product.arrays and (product.plan, other.plan) == (first, second)
+        for each in (product, other):
+            y = each.zeros()
+            each(each.upload(x), y)
+            assert_close(each.download(y), matrix, x)
+
+
+def test_a_step_of_the_paper_after_the_other():
+    matrix, x = random_case((2, 1, 1), "float64", np.random.default_rng(5))
+    product = Product(matrix, SIMULATOR, Plan("paper", 1))
+    product.inflate(product.upload(x))
+    inflated = product.arrays["X"].reshape(matrix.faces, matrix.blocks, matrix.m)
+    assert np.array_equal(inflated, x[matrix.columns])
+    y = product.zeros()
+    product.contract(y)
+    assert_close(product.download(y), matrix, x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_matvec(dtype):
+    matrix, x = random_case((2, 1, 1), "float64", np.random.default_rng(6))
+    found = matvec(matrix, x, "simulator", dtype)
+    assert_close(found, matrix.astype(dtype), x.astype(dtype))
+
+
+# ------------------------------------------------------------------------------------ wrong kernels
+
+
+@pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
+def test_wrong_kernels_are_rejected(mistake, monkeypatch):
+    """Of 23 faces with 3 unknowns, 69 rows: tiles begin inside faces, and the last is not full."""
+    matrix, x = random_case((2, 1, 2), "float64", np.random.default_rng(7))
+    name = mistake.function.__name__
+    place = storage if name == "rows" else products
+    monkeypatch.setattr(place, name, mistake.make())
+    products.kernels.cache_clear()
+    try:
+        found = run(matrix, x, plan_of(mistake.method, 1, 4))
+    except SimulatorError:
+        return
+    finally:
+        products.kernels.cache_clear()
+    assert "barrier" not in mistake.name, "races are refused, whatever they compute"
+    right = expected(matrix, x)
+    assert not np.abs(found - right).max() < 1e-2 * np.abs(right).max()

@@ -1,27 +1,54 @@
-"""What the families' measurements share: rows, cores, counters, and the command that records."""
+"""What measurements share: problems, rows, cores, counters, and the command that records."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numba
 import numpy as np
 
 from dgbook import records
+from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.profile import counters, profiled
 from dgbook.gpu.roofline import Ceilings, ceilings
 from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result
+from dgbook.mesh import Mesh, box
 from dgbook.records import live, measured_row
 
 Rows = Iterator[dict[str, Any]]
 SAME = ("gpu", "driver", "cuda", "versions", "commit")
 """What two parts of one record have in common."""
+
+
+# -------------------------------------------------------------------------------------- problems
+
+
+@lru_cache(maxsize=2)
+def cube(cells: int) -> Mesh:
+    """The unit cube in cells^3 cubes of six tetrahedra."""
+    return box((cells,) * 3)
+
+
+def cells_for(dofs: int, order: int, fields: int) -> int:
+    """Cells along each edge of a cube with about so many degrees of freedom."""
+    return max(1, round((dofs / (6 * fields * space_dimension(3, order))) ** (1 / 3)))
+
+
+def smaller_cubes(cells: int) -> list[int]:
+    """Cells along each edge of up to 12 cubes, of 3 to so many; about 1.4 times as many in each."""
+    return sorted({max(3, round(cells * 2 ** (-i / 2))) for i in range(12)})
+
+
+def small_dt(face_scale: np.ndarray) -> float:
+    """A step so short that a state hardly changes, however often a stage is repeated."""
+    return 1e-3 / float(face_scale.max())
 
 
 # ------------------------------------------------------------------------------------------ rows
@@ -220,7 +247,8 @@ def line(row: Mapping[str, Any], device: Device) -> str:
     duration, rate, efficiency = (
         live(row, unit, device) for unit in ("us", "GDOF/s", "efficiency")
     )
-    extra = f" error {row['error']:.3e}" if "error" in row else f" {row.get('variant', '')}"
+    names = " ".join(row[key] for key in ("basis", "variant") if row.get(key))
+    extra = f" error {row['error']:.3e}" if "error" in row else f" {names}"
     return (
         f"N={row['order']} {row['dtype']} K={row['size']['K']:<8} {row['path']:13} "
         f"{row['language']:5} {duration.text():>11} efficiency {efficiency.text('.2f')} "

@@ -141,6 +141,11 @@ def write_vtu(
         file.write(b"\n</AppendedData>\n</VTKFile>\n")
 
 
+def uneven(constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of the (K,) arrays that are not the same everywhere."""
+    return {name: values for name, values in constants.items() if np.ptp(values) > 0}
+
+
 def write_pvd(path: Path, frames: Iterable[tuple[float, Path]]) -> None:
     """Write a series: times, and VTU files in the same folder."""
     lines = [

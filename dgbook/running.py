@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from tqdm.auto import tqdm
 
 from dgbook import checkpoint
 from dgbook.checkpoint import Checkpoint
-from dgbook.mesh import Mesh, read
+from dgbook.mesh import Mesh, face_vertices, read
 from dgbook.output import write_pvd
 from dgbook.records import live
 from dgbook.solving import March, NodalSolver
@@ -92,6 +93,53 @@ def words_of(
             raise ValueError(f"--boundary {text}: {word!r}; allowed are {', '.join(allowed)}")
         words |= dict.fromkeys(names if name is None else [name], word)
     return words
+
+
+def add_matter_arguments(parser: Any, names: tuple[str, ...]) -> None:
+    """An option [NAME=]VALUE for each property of the matter: see `matter_of`."""
+    for name in names:
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="of a volume of the mesh file; without NAME of all; may be repeated, the last "
+            "counts; 1 where nothing is said",
+        )
+
+
+def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
+    """A property of each element, (K,), by the options --OPTION [NAME=]VALUE.
+
+    Raises
+    ------
+    ValueError
+        If the mesh has no volume of that name, or a value is not positive and finite.
+    """
+    values = np.ones(mesh.K)
+    for text in options:
+        name, number = named(f"--{option}", text, list(mesh.regions))
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise ValueError(f"--{option} {text}; allowed: a positive, finite number")
+        values[slice(None) if name is None else mesh.regions[name]] = value
+    return values
+
+
+def faces_of(mesh: Mesh, words: dict[str, str], wanted: tuple[str, ...]) -> np.ndarray:
+    """The boundary faces whose condition is one of those words, rows (element, face)."""
+    faces = [mesh.boundary[name] for name, word in words.items() if word in wanted]
+    return np.concatenate(faces) if faces else np.empty((0, 2), int)
+
+
+def first_along(mesh: Mesh, faces: np.ndarray, direction: np.ndarray) -> float:
+    """The smallest x.direction of the corners of some faces, rows (element, face)."""
+    k, f = faces.T
+    corners = mesh.vertices[mesh.elements[k[:, None], face_vertices(mesh.dim)[f]]]
+    return float((corners @ np.asarray(direction)).min())
 
 
 # ----------------------------------------------------------------------------------------- files

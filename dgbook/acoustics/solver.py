@@ -1,18 +1,39 @@
-"""The solver: allocate, loop, return."""
+"""The solver: allocate, loop, return; on a GPU and in the simulator it launches the kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from dgbook.acoustics import reference
+from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.fused import FusedLauncher
+from dgbook.acoustics.nodal import ElementPlan, NodalLauncher, NodePlan
+from dgbook.acoustics.plans import choose_plan
 from dgbook.acoustics.problem import FIELDS
+from dgbook.acoustics.sparse import BernsteinLauncher, BernsteinPlan
+from dgbook.fused import FusedPlan
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
-from dgbook.solving import HostStepper, NodalSolver
+from dgbook.solving import DeviceStepper, HostStepper, NodalSolver
+from dgbook.time import lsrk45
+
+PATHS = ("fused", "paper")
+LAUNCHERS = {
+    ("nodal", "fused"): (FusedLauncher, FusedPlan),
+    ("bernstein", "fused"): (BernsteinFusedLauncher, BernsteinFusedPlan),
+    ("nodal", "paper"): (NodalLauncher, NodePlan | ElementPlan),
+    ("bernstein", "paper"): (BernsteinLauncher, BernsteinPlan),
+}
+"""By basis and path the launcher, and the plans that it takes."""
+PAPER = {"nodal": "node", "bernstein": "factored"}
+"""Which of the paper's sets of kernels runs if no plan is given, see `plans.KERNEL_SETS`."""
+
+Launcher = NodalLauncher | BernsteinLauncher | FusedLauncher | BernsteinFusedLauncher
+Plan = NodePlan | ElementPlan | BernsteinPlan | FusedPlan | BernsteinFusedPlan
 
 
 class Solver(NodalSolver):
@@ -37,22 +58,29 @@ class Solver(NodalSolver):
         Polynomial degree N, 1 to 15.
     dtype : {"float64", "float32"}
     device : Device or {"auto", "cuda", "cpu", "simulator"}
-        The NumPy reference runs on the CPU; there are no kernels.
+        On the CPU the NumPy reference runs; elsewhere the kernels.
     basis : {"nodal", "bernstein"}
     flux : {"upwind", "penalty", "central"}
-        See ``problem.flux_weights``.
+        See ``problem.flux_weights``. The central one runs on the CPU, and by the paper's nodal
+        kernels.
     kappa, rho : number or (K,) array
         Bulk modulus and density; the speed of sound is sqrt(kappa / rho).
     boundary : condition or dict
         For each name in ``mesh.boundary`` "soft", "rigid", "absorbing", or a function of
         (x, y, z, t) that returns the four fields coming in. A condition alone stands for all names.
+        Functions are evaluated by Python, once a stage: a GPU then waits.
+    path : {"fused", "paper"}, optional
+        Which kernels: one a stage, or the paper's. By default "fused", but "paper" for the central
+        flux, which the fused kernels do not know.
+    plan : plan of the path's kernels in this basis, optional
+        How they are launched; if not given, what the tuner remembers for this GPU, or a default.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is not as above; the message names it.
     RuntimeError
-        For a device other than the CPU.
+        For "cuda" where there is no CUDA device.
 
     Attributes
     ----------
@@ -60,6 +88,7 @@ class Solver(NodalSolver):
         Coordinates of the nodes.
     operator : reference.Operator
     device : Device
+    basis, path : str
     """
 
     fields = FIELDS
@@ -75,19 +104,56 @@ class Solver(NodalSolver):
         kappa: float | np.ndarray = 1.0,
         rho: float | np.ndarray = 1.0,
         boundary: str | Callable | dict[str, str | Callable] = "soft",
+        path: str | None = None,
+        plan: Plan | None = None,
     ) -> None:
+        if path is not None and path not in PATHS:
+            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
         super().__init__(mesh, order, dtype, device)
-        if self.device.kind != "cpu":
-            raise RuntimeError(f"device = {device!r}; allowed: 'cpu', there are no kernels")
         self.operator = reference.assemble(
             mesh, order, basis, flux, kappa, rho, boundary, self.dtype.name
         )
-        self.jacobian = self.operator.jacobian
+        self.basis, self.jacobian = basis, self.operator.jacobian
+        self.path = path or ("paper" if flux == "central" else "fused")
+        if flux == "central" and self.path == "fused":
+            raise ValueError(
+                f"flux = {flux!r} with path 'fused'; allowed: 'upwind', 'penalty', or path 'paper'"
+            )
+        if flux == "central" and basis == "bernstein" and self.device.kind != "cpu":
+            raise ValueError(
+                f"flux = {flux!r} in basis {basis!r} on a device; allowed: 'upwind', 'penalty', "
+                "basis 'nodal', or the CPU"
+            )
+        kinds = LAUNCHERS[basis, self.path][1]
+        if plan is not None and not isinstance(plan, kinds):
+            allowed = " or ".join(kind.__name__ for kind in get_args(kinds) or (kinds,))
+            raise TypeError(
+                f"plan = {plan!r}; allowed with basis {basis!r} and path {self.path!r}: {allowed}"
+            )
+        self._plan = plan
+        self._launcher = None
+
+    @property
+    def launcher(self) -> Launcher:
+        """The operator on the device, made when first needed."""
+        if self._launcher is None:
+            plan = self._plan
+            if plan is None and self.path == "paper":
+                kernels = PAPER[self.basis]
+                plan = choose_plan(kernels, self.element.order, self.dtype.name, self.device)
+            self._launcher = LAUNCHERS[self.basis, self.path][0](self.operator, self.device, plan)
+        return self._launcher
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (4, K, Np)."""
-        basis = self.operator.basis
-        return basis.to_nodal(reference.rhs(self.operator, basis.from_nodal(self._state(u)), t))
+        basis, u = self.operator.basis, self._state(u)
+        if self.device.kind == "cpu":
+            return basis.to_nodal(reference.rhs(self.operator, basis.from_nodal(u), t))
+        incoming = Incoming(self.operator, self.device)
+        incoming.evaluate(t)
+        out = self.launcher.zeros()
+        self.launcher.rhs(self.launcher.upload(basis.from_nodal(u)), incoming.data, out)
+        return basis.to_nodal(self.launcher.download(out))
 
     def stable_dt(self) -> float:
         """A stable step, 4 / ((N+1)^2 max_k c_k sum_f Fs), Fs times ``Operator.stiffness``.
@@ -97,11 +163,25 @@ class Solver(NodalSolver):
         faces = (self.operator.face_scale * self.operator.stiffness).sum(axis=1)
         return 4 / ((self.element.order + 1) ** 2 * float((self.operator.speed * faces).max()))
 
-    def _host_stepper(self, u: np.ndarray, dt: float) -> Stepper:
-        return Stepper(self, u, dt)
+    def memory_bytes(self) -> int:
+        """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
 
-    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
-        return self._host_stepper(u, dt)  # the only device that a solver is made for
+        Counted are arrays of states and of face values that live at the same time: the state, the
+        residual, and du/dt or the new state; with a thread an element the fluxes, too. Those of the
+        reference are measured; in the Bernstein basis L_0 gathers eight values for each that it
+        makes. Geometry and links are about 40 words an element.
+        """
+        states, faces = 3, int(isinstance(self._plan, ElementPlan))
+        if self.device.kind == "cpu":
+            states, faces = {"nodal": (7, 2), "bernstein": (9, 10)}[self.basis]
+        values = states * self.element.Np + faces * 4 * self.element.Nfp
+        return self.mesh.K * (len(FIELDS) * values + 40) * self.dtype.itemsize
+
+    def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
+        return HostSteps(self, u, dt)
+
+    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> DeviceSteps:
+        return DeviceSteps(self.launcher, u, dt)
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
@@ -110,7 +190,7 @@ class Solver(NodalSolver):
         return np.stack([1 / self.operator.kappa, *3 * [self.operator.rho]]).astype(np.float64)
 
 
-class Stepper(HostStepper):
+class HostSteps(HostStepper):
     """Time steps by NumPy in the unknowns of the basis."""
 
     def __init__(self, solver: Solver, u: np.ndarray, dt: float) -> None:
@@ -124,3 +204,65 @@ class Stepper(HostStepper):
     def download(self) -> np.ndarray:
         """The state as nodal values."""
         return self.operator.basis.to_nodal(self.u).copy()
+
+
+class Incoming:
+    """The boundary data g of an operator on a device, evaluated by Python.
+
+    Attributes
+    ----------
+    data : array of 4 nb Nfp
+        g of field f at unknown i of boundary face b, at index (f nb + b) Nfp + i; a single zero if
+        there is no boundary.
+    live : bool
+        Whether it changes in time.
+    """
+
+    def __init__(self, operator: reference.Operator, device: Device) -> None:
+        self.operator, self.device = operator, device
+        self.live = bool(operator.sources)
+        size = len(FIELDS) * operator.boundary_points[0].size
+        self.data = device.zeros(max(1, size), operator.weights.dtype)
+
+    def evaluate(self, t: float) -> None:
+        """g at time t."""
+        if self.live:
+            g = reference.boundary_data(self.operator, t)
+            self.data[:] = self.device.array(g.ravel())
+
+
+class DeviceSteps(DeviceStepper):
+    """Time steps by a launcher, in the unknowns of its basis."""
+
+    def __init__(self, launcher: Launcher, u: np.ndarray, dt: float) -> None:
+        self.basis, self.dt = launcher.operator.basis, dt
+        self.incoming = Incoming(launcher.operator, launcher.device)
+        self.res = launcher.zeros()
+        states = [launcher.upload(self.basis.from_nodal(u))]
+        if not launcher.in_place:
+            states.append(launcher.zeros())  # the first stage fills it
+        super().__init__(launcher, states, self.incoming.live)
+
+    def _stages(self, start: int, t: float) -> Callable[[], None]:
+        arrays = self.states, self.res
+        return partial(_step, self.launcher, self.incoming, *arrays, self.dt, start, t)
+
+    def download(self) -> np.ndarray:
+        """The newest state as nodal values."""
+        return self.basis.to_nodal(super().download())
+
+
+def _step(
+    launcher: Launcher,
+    incoming: Incoming,
+    states: list[Any],
+    res: Any,
+    dt: float,
+    start: int,
+    t: float,
+) -> None:
+    """The five stages of a step from states[start] at time t."""
+    for stage, (a, b, c) in enumerate(zip(lsrk45.A, lsrk45.B, lsrk45.C, strict=True)):
+        u, new = (states[(start + stage + i) % len(states)] for i in range(2))
+        incoming.evaluate(t + c * dt)
+        launcher.stage(u, res, new, incoming.data, a, b, dt)

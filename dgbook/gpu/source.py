@@ -15,6 +15,7 @@ from dgbook.gpu import kernel as launching
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 
 OPTIONS = ("fastmath", "lineinfo", "max_registers")
+HEADERS = Path(__file__).parent  # where a file finds what it includes in quotation marks
 
 # What a parameter or a macro of that C type holds.
 _TYPES = {
@@ -94,6 +95,19 @@ class CudaKernel:
         """The whole file."""
         return self.path.read_text(encoding="utf-8")
 
+    @property
+    def code(self) -> str:
+        """What is compiled: the file, with the files of `HEADERS` that it includes in their places.
+
+        CuPy keeps what it has compiled under the code's hash, which must know of them.
+        """
+        return re.sub(
+            r'^#include "([^"]+)"$',
+            lambda include: (HEADERS / include[1]).read_text(encoding="utf-8"),
+            self.text,
+            flags=re.MULTILINE,
+        )
+
     @cached_property
     def compiler_options(self) -> tuple[str, ...]:
         """What NVRTC is told, architecture and registers apart."""
@@ -112,7 +126,7 @@ class CudaKernel:
         options = self.compiler_options
         if self.options.get("max_registers"):
             options += (f"--maxrregcount={self.options['max_registers']}",)
-        module = cupy.RawModule(code=self.text, options=options, backend="nvrtc")
+        module = cupy.RawModule(code=self.code, options=options, backend="nvrtc")
         return module.get_function(self.name)
 
     def ptx(self, cc: tuple[int, int]) -> str:
@@ -126,7 +140,7 @@ class CudaKernel:
             If NVRTC refuses the source: the compiler's own words.
         """
         architecture = f"--gpu-architecture=compute_{cc[0]}{cc[1]}"
-        return _nvrtc(self.text, str(self.path), (architecture, *self.compiler_options))
+        return _nvrtc(self.code, str(self.path), (architecture, *self.compiler_options))
 
     def __getitem__(self, configuration: tuple) -> Callable[..., None]:
         if not isinstance(configuration, tuple) or len(configuration) not in (2, 3):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from dgbook import measuring, options
+from dgbook.fused import LANGUAGES
 from dgbook.gpu import device as find_device
 from dgbook.maxwell import measure
-from dgbook.maxwell.fused import LANGUAGES
 from dgbook.maxwell.plan import STRATEGIES
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.output import write_fields
 from dgbook.maxwell.problem import CONDITIONS, FLUXES, PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
-from dgbook.mesh import Mesh, box, face_vertices
+from dgbook.mesh import Mesh, box
 from dgbook.solving import DTYPES, March
 from dgbook.time import lsrk45
 
@@ -52,15 +51,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(WORDS)}; without NAME for all boundaries; may be repeated, the last "
         "counts; pec where nothing is said",
     )
-    for name in ("epsilon", "mu"):
-        physics.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="of a volume of the mesh file; without NAME of all; may be repeated, the last "
-            "counts; 1 where nothing is said",
-        )
+    running.add_matter_arguments(physics, ("epsilon", "mu"))
     physics.add_argument(
         "--initial",
         choices=INITIAL,
@@ -88,7 +79,9 @@ def run(arguments: argparse.Namespace) -> None:
     files = running.files_of(arguments, write_fields)
     mesh = _mesh(arguments)
     words = _words(arguments.boundary, mesh)
-    matter = {name: _matter(name, getattr(arguments, name), mesh) for name in ("epsilon", "mu")}
+    matter = {
+        name: running.matter_of(name, getattr(arguments, name), mesh) for name in ("epsilon", "mu")
+    }
     wave = _wave(arguments, mesh, words, matter)
     initial = _initial(arguments, words)
     conditions = {"incident": wave, "scatterer": Scatterer(wave) if wave else None}
@@ -155,21 +148,6 @@ def _words(options: list[str], mesh: Mesh) -> dict[str, str]:
     return words
 
 
-def _matter(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
-    """Permittivity or permeability of each element."""
-    values = np.ones(mesh.K)
-    for text in options:
-        name, number = running.named(f"--{option}", text, list(mesh.regions))
-        try:
-            value = float(number)
-        except ValueError:
-            value = math.nan
-        if not 0 < value < math.inf:
-            raise ValueError(f"--{option} {text}; allowed: a positive, finite number")
-        values[slice(None) if name is None else mesh.regions[name]] = value
-    return values
-
-
 def _wave(
     arguments: argparse.Namespace,
     mesh: Mesh,
@@ -177,11 +155,10 @@ def _wave(
     matter: dict[str, np.ndarray],
 ) -> PlaneWave | None:
     """What comes in, if anything does."""
-    faces = [mesh.boundary[name] for name, word in words.items() if word in WAVES]
-    if not faces:
+    faces = running.faces_of(mesh, words, WAVES)
+    if not len(faces):
         return None
-    k, f = np.concatenate(faces).T
-    filled = slice(None) if "scatterer" in words.values() else k
+    filled = slice(None) if "scatterer" in words.values() else faces[:, 0]
     for name, values in matter.items():
         if (values[filled] != 1).any():
             raise ValueError(
@@ -196,9 +173,8 @@ def _wave(
     )
     delay = arguments.wave_delay
     if delay is None:
-        corners = mesh.vertices[mesh.elements[k[:, None], face_vertices(3)[f]]]
         ahead = QUIET * wave.parameter if wave.shape == "gaussian" else 0.0
-        delay = ahead - float((corners @ wave.direction).min())
+        delay = ahead - running.first_along(mesh, faces, wave.direction)
     return PlaneWave(wave.direction, wave.polarization, wave.shape, wave.parameter, delay)
 
 

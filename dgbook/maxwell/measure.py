@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,15 @@ from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import LocalPlan, PaperPlan
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
-from dgbook.measuring import counted, launch_counted, trial_rows
-from dgbook.mesh import Mesh, box, read
+from dgbook.measuring import (
+    counted,
+    cube,
+    launch_counted,
+    small_dt,
+    smaller_cubes,
+    trial_rows,
+)
+from dgbook.mesh import Mesh, read
 from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
@@ -46,16 +52,9 @@ LAYERS = (0.0, 1.05, 1.5, 2.2)  # radii between which errors around the unit sph
 # ------------------------------------------------------------------------------------- problems
 
 
-@lru_cache(maxsize=2)
-def cube(cells: int) -> Mesh:
-    """The unit cube in cells^3 cubes of six tetrahedra."""
-    return box((cells,) * 3)
-
-
 def cells_for(dofs: int, order: int) -> int:
     """Cells along each edge of a cube with about so many degrees of freedom."""
-    Np = (order + 1) * (order + 2) * (order + 3) // 6
-    return max(1, round((dofs / (36 * Np)) ** (1 / 3)))
+    return measuring.cells_for(dofs, order, 6)
 
 
 def operator_on(mesh: Mesh, order: int, dtype: str) -> reference.Operator:
@@ -68,11 +67,6 @@ def noise(operator: reference.Operator) -> np.ndarray:
     shape = (6, operator.mesh.K, operator.element.Np)
     values = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
     return values.astype(operator.lift.dtype, copy=False)
-
-
-def small_dt(operator: reference.Operator) -> float:
-    """A step so short that a state hardly changes, however often a stage is repeated."""
-    return 1e-3 / float(operator.face_scale.max())
 
 
 def row(
@@ -135,7 +129,7 @@ def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -
     cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
     rival = ArrayStage(operator, device)
     u, res = (device.array(noise(operator)) for _ in range(2))
-    dt = small_dt(operator)
+    dt = small_dt(operator.face_scale)
     timing = measure(lambda: rival.stage(u, res, A, B, dt), device)
     return row(operator, "rival:cupy", "cupy", None, cost, timing, ceiling, device)
 
@@ -151,7 +145,7 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, A
         cost = costs(order, operator.mesh.K, dtype)["fused"]
         stage = CoreStage(operator)
         u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
-        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator))
+        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
         with measuring.on_cores(cores):
             timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
         found = row(operator, "cores", "numba", None, cost, timing, ceiling, cpu)
@@ -169,7 +163,7 @@ def stage_on_noise(launcher: FusedLauncher | PaperLauncher, device: Device) -> C
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
     new = u if launcher.in_place else launcher.zeros()
     data = no_data(operator, device)
-    dt = small_dt(operator)
+    dt = small_dt(operator.face_scale)
     return lambda: launcher.stage(u, res, new, data, A, B, dt)
 
 
@@ -177,7 +171,7 @@ def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, Callable[[], 
     """The paper's kernels, each a function that launches it."""
     operator = launcher.operator
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
-    data, out, dt = no_data(operator, device), launcher.zeros(), small_dt(operator)
+    data, out, dt = no_data(operator, device), launcher.zeros(), small_dt(operator.face_scale)
     functions = (
         lambda: launcher.gather(u, data),
         launcher.lift,
@@ -485,10 +479,8 @@ def sizes_record(
 ) -> Iterator[dict[str, Any]]:
     """Rows of the record maxwell/sizes: stages on cubes of 162 elements up to about `dofs`."""
     for order in orders:
-        largest = cells_for(dofs, order)
-        cells = sorted({max(3, round(largest * 2 ** (-i / 2))) for i in range(12)})
         for dtype in dtypes:
-            for n in cells:
+            for n in smaller_cubes(cells_for(dofs, order)):
                 operator = operator_on(cube(n), order, dtype)
                 yield from fused_rows(operator, device, ceiling, every=False)
                 *_, stage = paper_rows(operator, device, ceiling)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from dgbook.acoustics.kernels.combine import make_combine
 from dgbook.acoustics.nodal import ElementPlan, default_plan, kernels, shape_of
 
 INDICES = np.empty(1, np.uint32)
@@ -28,8 +29,15 @@ def report(held, name, order, plan, dtype):
     return held(kernels(shape_of(order, dtype), plan)[name], signatures[name], dtype)
 
 
-@pytest.mark.parametrize(("order", "dtype"), [(2, "float32"), (7, "float32"), (4, "float64")])
-@pytest.mark.parametrize(("threads", "name"), KERNELS)
+def sample():
+    """The newest capability for all, and one of the older two in turn."""
+    orders = [(2, "float32"), (7, "float32"), (4, "float64")]
+    cases = [(*kernel, *order) for kernel in KERNELS for order in orders]
+    turns = [(*case, ((8, 0), (7, 5))[i % 2]) for i, case in enumerate(cases)]
+    return turns + [(*case, (9, 0)) for case in cases]
+
+
+@pytest.mark.parametrize(("threads", "name", "order", "dtype", "cc"), sample(), indirect=["cc"])
 def test_default_plans_fit_the_machine(threads, name, order, dtype, held):
     """Four fields of a node, or two or four rows of a column, come from shared memory at once."""
     shape = shape_of(order, dtype)
@@ -52,3 +60,12 @@ def test_as_many_accumulators_as_a_plan_may_have_stay_in_registers(name, held):
     assert not plan.illegal(shape_of(4, "float64"))
     found = report(held, name, 4, plan, "float64")
     assert found.blocks_per_multiprocessor(64) >= 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_is_left_beside_matrix_products_is_small(dtype, held):
+    """The kernel of `dgbook.acoustics.arrays.ProductStage`."""
+    real, scalar = np.empty(1, dtype), np.dtype(dtype).type(0)
+    found = held(make_combine(shape_of(3, dtype)), (real,) * 6 + (scalar,) * 3, dtype)
+    assert (found.fp64_instructions > 0) == (dtype == "float64")
+    assert found.registers <= 64 and found.shared_bytes == 0

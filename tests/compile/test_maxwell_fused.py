@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
+from dgbook.fused import threads
 from dgbook.gpu.compile import compile
-from dgbook.maxwell.fused import default_plan, fused_shape, kernel, shared_bytes, threads
+from dgbook.maxwell.fused import default_plan, fused_shape, kernel
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 INDICES = np.empty(1, np.uint32)
@@ -43,11 +44,11 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     if dtype == "float32":
         assert found.fp64_instructions == 0, found
     block = threads(plan, shape)
-    dynamic = shared_bytes(plan, shape) if language == "cuda" else 0
+    dynamic = shape.shared_bytes(plan) if language == "cuda" else 0
     resident = found.blocks_per_multiprocessor(block, dynamic)
     assert resident >= (plan.blocks if cc == (9, 0) else 1), found
     if language == "numba":
-        assert found.shared_bytes == shared_bytes(plan, shape)
+        assert found.shared_bytes == shape.shared_bytes(plan)
 
 
 PLAIN = {(1, "float32"), (2, "float32"), (3, "float32")}  # where tensor cores do not pay

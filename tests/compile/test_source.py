@@ -46,6 +46,19 @@ def test_a_macro_says_the_precision(cc, held):
     assert double.fp64_instructions == 1
 
 
+def test_what_is_included_stands_in_the_code(tmp_path):
+    """So CuPy, which remembers compiled code by its text, notices when a header changes."""
+    path = tmp_path / "half.cu"
+    path.write_text(
+        '#include "tensor.cuh"\nextern "C" __global__ void half(REAL* x) '
+        "{ *x = round_up(WIDTH, 3); }\n"
+    )
+    macros = {"REAL": f4, "VECTOR": "float4", "TENSOR": 0}
+    kernel = load(path, "half", macros)
+    assert kernel.text.count("#include") == 1 and "#include" not in kernel.code
+    assert str(f4(6).view(np.int32)) in kernel.ptx((9, 0))
+
+
 def test_shared_bytes(cc, held):
     assert held(load(KERNELS, "reverse", SINGLE)).shared_bytes == 128 * 4
     assert held(load(KERNELS, "reverse", DOUBLE), dtype="float64").shared_bytes == 128 * 8

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics import Solver, exact
+from dgbook.acoustics.nodal import NodePlan
+from dgbook.acoustics.sparse import BernsteinPlan
 from dgbook.mesh import box
 
 MESH = box((1, 1, 1), -1.0, 1.0)
@@ -84,7 +86,24 @@ def test_the_step_is_of_the_smallest_ball():
         ({"mesh": 3}, TypeError, "mesh = 3"),
         ({"mesh": box((1, 1))}, ValueError, "mesh.dim = 2"),
         ({"dtype": "float16"}, ValueError, "dtype = 'float16'"),
-        ({"device": "simulator"}, RuntimeError, "device = 'simulator'"),
+        ({"device": "gpu"}, ValueError, "device = 'gpu'"),
+        ({"path": "split"}, ValueError, "path = 'split'; allowed are"),
+        ({"plan": 4}, TypeError, "plan = 4; allowed with basis 'nodal'"),
+        (
+            {"plan": BernsteinPlan(1, 1, 1), "path": "paper"},
+            TypeError,
+            "path 'paper': NodePlan or ElementPlan",
+        ),
+        (
+            {"plan": NodePlan(1, 1, 1), "path": "paper", "basis": "bernstein"},
+            TypeError,
+            "path 'paper': BernsteinPlan",
+        ),
+        (
+            {"flux": "central", "basis": "bernstein", "device": "simulator"},
+            ValueError,
+            "flux = 'central' in basis 'bernstein'",
+        ),
         ({"basis": "monomial"}, ValueError, "basis = 'monomial'"),
         ({"order": 16}, ValueError, "order must be"),
         ({"order": 0, "basis": "bernstein"}, ValueError, "order = 0"),

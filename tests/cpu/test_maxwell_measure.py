@@ -18,7 +18,8 @@ from dgbook.maxwell.fused import FusedPlan
 def stopped(monkeypatch):
     """Kernels run once, in the simulator, on next to no elements."""
     stopped_clock.stop(monkeypatch, measure)
-    monkeypatch.setattr(fused, "default_plan", lambda *_: FusedPlan("numba", 2, 1, 1))
+    for name in ("default_plan", "choose_plan"):
+        monkeypatch.setattr(fused, name, lambda *_: FusedPlan("numba", 2, 1, 1))
     monkeypatch.setattr(measure, "CORE_DOFS", 100)
 
 

@@ -12,13 +12,18 @@ import pytest
 from dgbook.gpu import Device
 from dgbook.gpu import tune as module
 from dgbook.gpu.timing import Timing
-from dgbook.gpu.tune import best, cache_folder, forget, tune
+from dgbook.gpu.tune import best, cache_folder, forget, remembered, tune
 
 
 @dataclass(frozen=True)
 class Plan:
     threads: int
     tile: tuple[int, int] = (1, 1)
+
+
+@dataclass(frozen=True)
+class Other:
+    threads: int
 
 
 PLANS = [Plan(t, (e, 2)) for t in (32, 64, 128) for e in (1, 2)]
@@ -224,6 +229,20 @@ def test_forget(search, tmp_path, monkeypatch):
     assert forget(device=GPU, folder=tmp_path) == len(PLANS)
     assert [path.suffix for path in tmp_path.iterdir()] == [".jsonl"], "no file left behind"
     assert forget(device=GPU, folder=tmp_path / "nowhere") == 0
+
+
+def test_a_plan_that_is_remembered_and_can_run(search, monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
+    gpu = replace(GPU, kind="cuda")
+    search(Runs(monkeypatch))
+
+    def found(kind=Plan, device=gpu, order=4, legal=lambda plan: True):
+        return remembered(kind, "family/lift", device, order, "float32", legal)
+
+    assert found() == Plan(64, (2, 2))
+    assert found(order=5) is None and found(device=GPU) is None
+    assert found(legal=lambda plan: plan.threads < 64) is None
+    assert found(kind=Other) is None, "of another version"
 
 
 def test_equal_plans_are_measured_once(search, monkeypatch):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dgbook.acoustics import Solver, exact
+from dgbook.acoustics import Solver, exact, measure, reference
+from dgbook.acoustics.arrays import ProductStage
 from dgbook.acoustics.reference import BASES
 from dgbook.acoustics.solver import PATHS
 from dgbook.gpu import device
@@ -73,3 +74,33 @@ def test_a_march_goes_on_where_it_stopped(kernels):
         whole.step()
         rest.step()
     assert np.array_equal(whole.state(), rest.state())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", [1, 5, 8])
+def test_the_stage_by_cublas_equals_the_reference(order, dtype):
+    mesh = box((3, 2, 2))
+    kappa, rho = np.random.default_rng(1).uniform(0.5, 2, (2, mesh.K))
+    operator, double = (
+        reference.assemble(mesh, order, kappa=kappa, rho=rho, dtype=d) for d in (dtype, "float64")
+    )
+    u, res = np.random.default_rng(2).standard_normal((2, 4, mesh.K, operator.basis.element.Np))
+    rival = ProductStage(operator, GPU)
+    data = GPU.zeros(4 * operator.boundary_points[0].size, dtype)
+    mine, own_res = (rival.launcher.upload(v) for v in (u, res))
+    rival.stage(mine, own_res, data, -0.4, 0.7, 0.1)
+    wanted = -0.4 * res + 0.1 * reference.rhs(double, u)
+    tolerance = 100 * np.finfo(dtype).eps * np.abs(wanted).max()
+    assert np.abs(rival.launcher.download(own_res) - wanted).max() < tolerance
+    assert np.abs(rival.launcher.download(mine) - (u + 0.7 * wanted)).max() < tolerance
+
+
+def test_errors_over_time_are_those_of_rounding(monkeypatch):
+    """chan2015, Figure 6, in short: at order 7 in fp32 on 1,536 elements."""
+    monkeypatch.setattr(measure, "ERROR_END", 1.0)
+    mesh = box(measure.ERROR_CELLS, -1.0, 1.0)
+    assert mesh.K == 1536
+    for basis in BASES:
+        solver = Solver(mesh, 7, "float32", GPU, basis)
+        times, errors = measure.errors_in_time(solver, exact.CubeMode())
+        assert len(times) > 10 and 1e-8 < max(errors) < 3e-5

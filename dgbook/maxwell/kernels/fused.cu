@@ -18,18 +18,20 @@
 // above, UNROLL, MATERIALS (the impedance varies), KEEP (u stays in shared
 // memory, and du/dt gets a place of its own).
 
-__device__ constexpr int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
+// In fp64 tensor cores take a component of E and one of H together.
+__device__ constexpr int partner(int f, int components)
+{
+    return (f + components / 2) % components;
+}
 
-constexpr int WIDTH = 16 / sizeof(REAL);        // numbers in a VECTOR
+#include "tensor.cuh"
+
 constexpr int GEOMETRY = MATERIALS ? 22 : 18;   // numbers an element
 constexpr int EVEN_NP = round_up(NP, 2);
 constexpr int SIZE = 6 * EVEN_NP;               // of the state of an element
 constexpr int ELEMENTS = ROWS * INLINE;
 constexpr int DEPTH = UNROLL;                   // nvcc's pragma takes no macro
 #if TENSOR
-constexpr int HALVES = INLINE / 8;              // elements g and g + 8, or g
-constexpr int PAIR = WIDTH / 2;                 // columns of a matrix a lane
-constexpr int STEP = 4 * PAIR;                  // and a product
 constexpr int COLUMNS = round_up(NP, STEP), FACE = round_up(NFP, STEP);
 constexpr int LANES = (NP + 8 * NODES - 1) / (8 * NODES) * 32;
 constexpr int GROUP = 1;
@@ -48,13 +50,6 @@ constexpr int CHUNK = GROUP * SIZE / WIDTH;
 constexpr int STATE = apart(GROUP * 6 * COLUMNS / WIDTH);
 constexpr int FLUX = apart(GROUP * 2 * POINTS / WIDTH);
 constexpr int GROUPS = ELEMENTS / GROUP;
-
-template <int N> __device__ void read(REAL (&to)[N], const void* from)
-{
-#pragma unroll
-    for (int i = 0; i < N / WIDTH; ++i)
-        ((VECTOR*)to)[i] = ((const VECTOR*)from)[i];
-}
 
 // Two lifted numbers of face f, times dual tangents of that face, are added to
 // the contravariant components of J du/dt; f is known to the compiler.
@@ -78,97 +73,6 @@ __device__ void lower(REAL* to, const REAL (&c)[6], const REAL* m)
         to[f + 2] = m[2] * c[f] + m[4] * c[f + 1] + m[5] * c[f + 2];
     }
 }
-
-#if TENSOR
-// What a lane gives to a product of 16 x STEP by STEP x 8 numbers. The 16 rows
-// are a field of elements g and g + 8 or, in fp64, two fields of element g.
-// Tensor cores take 11 bits of an fp32 number: it is split in two, and of the
-// four products three are added; what is lost is 2^-22 of the largest. Of fp64
-// they take all.
-template <int N> struct Operand {
-    REAL high[N][PAIR], low[N][PAIR];
-    __device__ Operand(const REAL* from, int stride = 1)
-    {
-#pragma unroll
-        for (int i = 0; i < N * PAIR; ++i) {
-            const REAL x = from[i * stride];
-            REAL& top = high[i / PAIR][i % PAIR];
-            if constexpr (sizeof(REAL) == 4)   // to the nearest of 11 bits
-                top = __uint_as_float(__float_as_uint(x) + 0x1000 & 0xffffe000);
-            else
-                top = x;
-            low[i / PAIR][i % PAIR] = x - top;
-        }
-    }
-};
-
-// In fp64 the second field counts for component f + N / 2, modulo N. Hopper's
-// tensor cores reach their rate with 16 rows only; earlier ones know 8.
-template <int N>
-__device__ void mma(double (&c)[1][2][N], int f, const double (&a)[2][1], const double (&b)[1])
-{
-    const int g = (f + N / 2) % N;
-#if __CUDA_ARCH__ >= 900
-    asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
-        "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-        : "+d"(c[0][0][f]), "+d"(c[0][1][f]), "+d"(c[0][0][g]), "+d"(c[0][1][g])
-        : "d"(a[0][0]), "d"(a[1][0]), "d"(b[0]));
-#else
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-        : "+d"(c[0][0][f]), "+d"(c[0][1][f]) : "d"(a[0][0]), "d"(b[0]));
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-        : "+d"(c[0][0][g]), "+d"(c[0][1][g]) : "d"(a[1][0]), "d"(b[0]));
-#endif
-}
-
-template <int N>
-__device__ void mma(float (&c)[2][2][N], int f, const float (&a)[2][2], const float (&b)[2])
-{
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0][0][f]), "+f"(c[0][1][f]), "+f"(c[1][0][f]), "+f"(c[1][1][f])
-        : "r"(__float_as_uint(a[0][0])), "r"(__float_as_uint(a[1][0])),
-          "r"(__float_as_uint(a[0][1])), "r"(__float_as_uint(a[1][1])),
-          "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
-}
-
-// Component f of c += field times matrix, for NODES tiles of nodes.
-template <int N>
-__device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f, const Operand<2>& field,
-                         const Operand<NODES>& matrix)
-{
-#pragma unroll
-    for (int i = 0; i < NODES; ++i) {
-        if constexpr (sizeof(REAL) == 4) {
-            mma(c[i], f, field.low, matrix.high[i]);
-            mma(c[i], f, field.high, matrix.low[i]);
-        }
-        mma(c[i], f, field.high, matrix.high[i]);
-    }
-}
-
-// The same, times a sign. Tensor cores cut fp32 sums off, which would leave long
-// ones too small: each product starts at zero, and is rounded when it is added.
-template <int N>
-__device__ void add_product(REAL (&c)[NODES][HALVES][2][N], int f, int sign,
-                            const Operand<2>& field, const Operand<NODES>& matrix)
-{
-    if constexpr (sizeof(REAL) == 4) {
-        REAL sum[NODES][HALVES][2][1] = {};
-        multiply(sum, 0, field, matrix);
-#pragma unroll
-        for (int i = 0; i < NODES * HALVES * 2; ++i)
-            c[i / 2 / HALVES][i / 2 % HALVES][i % 2][f] +=
-                sign * sum[i / 2 / HALVES][i / 2 % HALVES][i % 2][0];
-    } else {
-#pragma unroll
-        for (int i = 0; i < NODES; ++i) {
-            const REAL entry[1] = {sign * matrix.high[i][0]};
-            mma(c[i], f, field.high, entry);
-        }
-    }
-}
-#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const REAL* __restrict__ u, const REAL* __restrict__ data,

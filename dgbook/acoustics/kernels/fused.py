@@ -1,0 +1,189 @@
+"""The fused kernel: a whole stage of nodal DG in one pass over memory."""
+
+import numpy as np
+
+from dgbook.gpu import cuda, jit
+from dgbook.trace import WAYS
+
+GHOST = 24  # the way to meet that means the boundary
+GEOMETRY = 20
+"""Words an element: (J / rho) grad r_i . grad r_j, six for i <= j; kappa / J;
+one unused; of each face two weights, of [p] and of what flows in; of each face
+what the lifted number is multiplied by in -grad p."""
+
+
+def make_flux(shape):
+    """Device functions for what flows in and for what a face node lifts.
+
+    W_f = J grad r_f . v flows in through face f = 1, 2, 3 and minus their sum
+    through face 0; on the neighbor's side of the face likewise. What point i of
+    face f of element k lifts is a sJ [p] - b (W_f + W_f'), where node v is the
+    element's own.
+    """
+    w1, w2, w3 = (shape.place(c) for c in (1, 2, 3))
+    size, Nfp, width = shape.size, shape.Nfp, shape.width
+
+    @jit(device=True)
+    def inflow(f, field, v):
+        if f == 0:
+            return -(field[v + w1] + field[v + w2] + field[v + w3])
+        return field[v + (w1 if f == 1 else w2 if f == 2 else w3)]
+
+    @jit(device=True)
+    def flux_at(k, f, i, state, v, u, data, links, opposite, geometry,
+                boundary):  # fmt: skip
+        way, other = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        p, into = state[v], inflow(f, state, v)
+        if way < GHOST:
+            w = np.uint32(other * size + width * opposite[way * Nfp + i])
+            more, both = u[w] - p, into + inflow(way // 6, u, w)
+        else:  # u^+ = M u^- + g
+            m, faces = 5 * other, data.size // (4 * Nfp)
+            more = boundary[m] * p - p + data[other * Nfp + i]
+            both = into - boundary[m + 1] * into
+            for d in range(3):
+                g = data[((d + 1) * faces + other) * Nfp + i]
+                both += boundary[m + 2 + d] * g
+        g = np.uint32(k * GEOMETRY + 8 + 2 * f)
+        return geometry[g] * more - geometry[g + 1] * both
+
+    return flux_at
+
+
+def make_columns(shape, plan):
+    """Device function that adds to c what a column of D makes of the fields.
+
+    The entries are those of -D: c[.., 0] is -div v, c[.., 1:4] is -grad p along
+    the reference axes. With contravariant velocities that takes 6 products.
+    """
+    w1, w2, w3 = (shape.place(c) for c in (1, 2, 3))
+    inline, nodes, size = plan.elements_inline, plan.nodes_inline, shape.size
+    lanes = -(-shape.Np // nodes)
+
+    @jit(device=True)
+    def add_column(c, derivative, d, state, v):
+        for i in range(nodes):
+            d1 = derivative[d + 3 * i * lanes]
+            d2 = derivative[d + (3 * i + 1) * lanes]
+            d3 = derivative[d + (3 * i + 2) * lanes]
+            for e in range(inline):
+                w = np.uint32(v + e * size)
+                p = state[w]
+                c[i, e, 1] += d1 * p
+                c[i, e, 2] += d2 * p
+                c[i, e, 3] += d3 * p
+                c[i, e, 0] += d1 * state[w + w1]
+                c[i, e, 0] += d2 * state[w + w2]
+                c[i, e, 0] += d3 * state[w + w3]
+
+    return add_column
+
+
+def make_fused(shape, plan):
+    """Kernel for res = a res + dt du/dt, new = u + b res.
+
+    From memory it has to read u and res once and write new and res once, 4
+    words a degree of freedom; neighbors' nodes, and u for the update, are found
+    again in the caches. Where a = 0 it does not read res, where b = 0 not write
+    new. The state holds p and W_i = J grad r_i . v. A row of threads works on
+    plan.elements_inline elements, a thread on plan.nodes_inline nodes of each.
+    """
+    real = np.dtype(shape.dtype).type
+    Np, Nfp, zero = shape.Np, shape.Nfp, real(0)
+    rows, inline, nodes = plan.rows, plan.elements_inline, plan.nodes_inline
+    lanes, unroll = -(-Np // nodes), plan.unroll
+    size, points, column = shape.size, 4 * Nfp, 3 * nodes * lanes
+    threads, elements, width = rows * lanes, rows * inline, shape.width
+    state_words, flux_words = elements * size, elements * points
+    w1, w2, w3 = (shape.place(c) for c in (1, 2, 3))
+    flux_at, add_column = make_flux(shape), make_columns(shape, plan)
+
+    @jit
+    def fused(u, data, links, opposite, face_nodes, geometry, boundary,
+              derivative, lift, res, new, a, b, dt):  # fmt: skip
+        state = cuda.shared.array(state_words, real)
+        flux = cuda.shared.array(flux_words, real)
+        c = cuda.local.array((nodes, inline, 4), real)
+        lifted = cuda.local.array((nodes, inline), real)
+        lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
+        thread = np.uint32(row * lanes + lane)
+        first = np.uint32(cuda.blockIdx.x * elements)
+        mine = np.uint32(row * inline)
+        p = thread
+        while p < state_words:
+            state[p] = u[first * size + p]
+            p = np.uint32(p + threads)
+        for i in range(nodes):
+            for e in range(inline):
+                for x in range(4):
+                    c[i, e, x] = zero
+        cuda.syncthreads()
+        p = thread
+        while p < flux_words:
+            e, f = np.uint32(p // points), np.uint32(p // Nfp % 4)
+            i = np.uint32(p % Nfp)
+            v = np.uint32(e * size + width * face_nodes[f * Nfp + i])
+            flux[p] = flux_at(np.uint32(first + e), f, i, state, v, u, data,
+                              links, opposite, geometry, boundary)  # fmt: skip
+            p = np.uint32(p + threads)
+        cuda.syncthreads()
+
+        for f in range(4):
+            for i in range(nodes):
+                for e in range(inline):
+                    lifted[i, e] = zero
+            j = np.uint32(f * Nfp)
+            while j < (f + 1) * Nfp:
+                for i in range(nodes):
+                    l = lift[(j * nodes + i) * lanes + lane]
+                    for e in range(inline):
+                        lifted[i, e] += l * flux[(mine + e) * points + j]
+                j = np.uint32(j + 1)
+            for e in range(inline):
+                q = geometry[(first + mine + e) * GEOMETRY + 16 + f]
+                for i in range(nodes):
+                    c[i, e, 0] += lifted[i, e]
+                    for x in range(1, 4):
+                        if f == 0 or f == x:
+                            c[i, e, x] += q * lifted[i, e]
+        m, d, v = np.uint32(0), lane, np.uint32(mine * size)
+        while m < Np:
+            add_column(c, derivative, d, state, v)
+            if unroll > 1:  # so that more loads are under way
+                add_column(c, derivative, d + column, state, v + width)
+            if unroll > 2:
+                add_column(c, derivative, d + 2 * column, state, v + 2 * width)
+                add_column(c, derivative, d + 3 * column, state, v + 3 * width)
+            if unroll > 4:
+                add_column(c, derivative, d + 4 * column, state, v + 4 * width)
+            m = np.uint32(m + unroll)
+            d = np.uint32(d + unroll * column)
+            v = np.uint32(v + unroll * width)
+        cuda.syncthreads()
+
+        for e in range(inline):  # du/dt takes the place of the state
+            g = np.uint32((first + mine + e) * GEOMETRY)
+            g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
+            g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
+            for i in range(nodes):
+                n = np.uint32(lane + i * lanes)
+                v = np.uint32((mine + e) * size + width * n)
+                x, y, z = c[i, e, 1], c[i, e, 2], c[i, e, 3]
+                if n < Np:
+                    state[v] = geometry[g + 6] * c[i, e, 0]
+                    state[v + w1] = g11 * x + g12 * y + g13 * z
+                    state[v + w2] = g12 * x + g22 * y + g23 * z
+                    state[v + w3] = g13 * x + g23 * y + g33 * z
+        cuda.syncthreads()
+        p = thread
+        while p < state_words:
+            k = first * size + p
+            r = dt * state[p]
+            if a != zero:
+                r += a * res[k]
+            res[k] = r
+            if b != zero:
+                new[k] = u[k] + b * r
+            p = np.uint32(p + threads)
+
+    return fused

@@ -1,0 +1,73 @@
+"""Wrong fused Bernstein-Bezier kernels: the right one but for one mistake in its text."""
+
+import linecache
+from dataclasses import dataclass
+
+from dgbook.acoustics.kernels.bernstein_fused import (
+    make_bernstein_fused,
+    make_flux,
+    make_meet,
+    make_points,
+    make_sweep,
+)
+from dgbook.gpu.show import source
+
+FACTORIES = (make_flux, make_meet, make_sweep, make_points, make_bernstein_fused)
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What is wrong, and the text that makes it so."""
+
+    name: str
+    right: str
+    wrong: str
+
+    def make(self, shape, plan):
+        """The wrong kernel; the mistake may be in one of its device functions."""
+        texts = [source(factory) for factory in FACTORIES]
+        count = sum(text.count(self.right) for text in texts)
+        assert count == 1, f"{self.name}: the kernel's text has changed"
+        namespace = dict(make_bernstein_fused.__globals__)
+        for i, text in enumerate(texts):
+            text = text.replace(self.right, self.wrong)
+            file = f"<{self.name}, part {i}>"
+            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+            exec(compile(text, file, "exec"), namespace)
+        return namespace["make_bernstein_fused"](shape, plan)
+
+
+SLICES = "            meet()\n            count = "
+FLUXES = "        meet()\n        sweep("
+POINTS = "        meet()\n        i = lane\n        while i < points:"
+UPDATE = "        meet()\n        i = lane\n        while i < 4 * points:\n            r ="
+MISTAKES = [
+    Mistake("no barrier before a slice", SLICES, "            count = "),
+    Mistake("no barrier before slice 0", FLUXES, "        sweep("),
+    Mistake("no barrier before the last slice is read", POINTS, POINTS.replace("meet()", "pass")),
+    Mistake("no barrier before the update", UPDATE, UPDATE.replace("meet()", "pass")),
+    Mistake("teams of several warps meet as warps", "lanes == WARP", "lanes >= WARP"),
+    Mistake(
+        "a slice from points of the wrong row",
+        "np.uint32(old + p + r)",
+        "np.uint32(old + p)",
+    ),
+    Mistake("L_0 forgets two neighbors", "x += c_1 * (", "x += c_0 * 0 * ("),
+    Mistake("L_0 weighs its diagonal by N + 2", "real(2 * N + 3)", "real(2 * N + 1)"),
+    Mistake("the jump is a sum", "(P - p)", "(P + p)"),
+    Mistake("both normals point the same way", "(V + own)", "(V - own)"),
+    Mistake("the neighbor's face is mine", "inward(way // 6, u", "inward(f, u"),
+    Mistake("the neighbor's points in the order of one", "opposite[way * Nfp + j]", "opposite[j]"),
+    Mistake(
+        "the boundary's points from the wrong end", "other * Nfp + Nfp - 1 - j", "other * Nfp + j"
+    ),
+    Mistake("a wall keeps its sign", "V = -walls[m + 1] * own", "V = -own"),
+    Mistake("the boundary data are forgotten", "walls[m] * p + data[w]", "walls[m] * p"),
+    Mistake(
+        "a derivative in the wrong direction",
+        "quads[y, 2] - quads[i, 2]",
+        "quads[y, 2] - quads[x, 2]",
+    ),
+    Mistake("the lift of velocity is not a difference", "geometry[g + 8] * s[0] - ", "-"),
+    Mistake("the residual is not scaled", "r += a * res[start + i]", "r += res[start + i]"),
+]

@@ -1,0 +1,241 @@
+"""What is measured of the acoustic operator makes valid records: with a clock that stands still."""
+
+import argparse
+import contextlib
+
+import numpy as np
+import pytest
+import stopped_clock
+from stopped_clock import SIMULATOR
+
+from dgbook import measuring
+from dgbook.acoustics import bench, bernstein_fused, measure, plans
+from dgbook.acoustics.cost import PARTS
+from dgbook.acoustics.nodal import ElementPlan, NodePlan
+from dgbook.acoustics.plans import KERNEL_SETS, candidates, choose_plan, is_legal
+from dgbook.acoustics.sparse import BernsteinPlan
+from dgbook.gpu import device
+from dgbook.gpu.timing import Timing
+
+CPU = device("cpu")
+DOFS = 96  # of one cube of order 1
+
+
+@pytest.fixture(autouse=True)
+def stopped(monkeypatch):
+    """Kernels run once, in the simulator, on next to no elements."""
+    stopped_clock.stop(monkeypatch, measure)
+    monkeypatch.setattr(measure, "CORE_DOFS", 100)
+
+
+@pytest.fixture
+def unlaunched(monkeypatch):
+    """Nothing runs: for records whose launches other tests see."""
+    monkeypatch.setattr(measure, "measure", lambda *_: Timing((stopped_clock.SECONDS,) * 20))
+
+
+def made(what, orders=(1,), dtypes=("float32",), dofs=DOFS):
+    """The rows of a record, checked as they are when it is saved."""
+    return stopped_clock.made(measure, "acoustics", what, orders, dtypes, dofs)
+
+
+def names(rows):
+    return [(row["path"], row["basis"], row["variant"]) for row in rows]
+
+
+SETS = [("paper", KERNEL_SETS[name].basis, name) for name in measure.PAPER_SETS]
+
+
+def test_the_stage_by_all_paths(monkeypatch):
+    monkeypatch.setattr(measure, "core_rows", lambda *_: iter(()))
+    for module in measure.FUSED.values():  # not the one in CUDA C++
+        plan = module.choose_plan(1, "float32", SIMULATOR)
+        monkeypatch.setattr(module, "default_plan", lambda *_, plan=plan: plan)
+    rows = made("stage")
+    fused = [("fused", "nodal", ""), ("fused", "bernstein", "")]
+    assert names(rows) == [*fused, *SETS, ("rival:cublas", "nodal", "")]
+    assert {row["dofs"] for row in rows} == {DOFS} and {row["size"]["K"] for row in rows} == {6}
+    costs = {row["variant"]: row["flops"] for row in rows}
+    assert costs["node"] == costs["element"] > costs["factored"]
+
+
+def test_the_cores(unlaunched, monkeypatch):
+    monkeypatch.setattr(measuring, "all_cores", lambda: 2)
+    rows = list(measure.core_rows(1, "float32", stopped_clock.CEILING))
+    assert [row["size"]["cores"] for row in rows] == [1, 2]
+    assert [row["path"] for row in rows] == ["cores", "cores"]
+
+
+def test_every_kernel_of_every_set():
+    rows = made("parts")
+    assert names(rows) == [
+        (part, kernels.basis, name) for name, kernels in KERNEL_SETS.items() for part in PARTS[name]
+    ]
+    assert {row["plan"]["K_V"] for row in rows if row["variant"] == "node"} == {64}
+
+
+def test_blocks_are_tuned_part_by_part(monkeypatch):
+    """The clock finds the first plan of each part the fastest, and later parts start from it."""
+    for name, sizes in (("THREADS", (4, 8)), ("WARPS", (4, 8))):
+        monkeypatch.setattr(plans, name, sizes)
+    rows = made("blocks")
+    tuned = [(row["variant"], row["path"]) for row in rows]
+    expected = [(name, part) for name in KERNEL_SETS for part in KERNEL_SETS[name].parts(1)]
+    assert list(dict.fromkeys(tuned)) == expected
+    assert tuned.count(("element", "volume")) == 2 * 3 and tuned.count(("node", "volume")) == 2
+    last = next(r for r in rows if (r["variant"], r["path"]) == ("element", "update"))
+    assert last["plan"] == vars(ElementPlan(4, 4, 1, 2, 4, 16, 1))
+    parts = measure.costs("element", 1, 6, "float32")
+    rhs = next(r for r in rows if (r["variant"], r["path"]) == ("element", "rhs"))
+    assert rhs["flops"] == sum(parts[p].flops for p in ("volume", "flux", "lift"))
+    surface = next(r for r in rows if (r["variant"], r["path"]) == ("element", "surface"))
+    assert surface["bytes"] == parts["flux"].bytes + parts["lift"].bytes
+
+
+def test_sizes_grow(unlaunched):
+    rows = made("sizes", dofs=16 * 6 * 64)
+    assert [row["size"]["K"] for row in rows] == [162] * 4 + [384] * 4
+    assert names(rows)[:4] == [
+        ("fused", "nodal", ""),
+        ("paper", "nodal", "node"),
+        ("fused", "bernstein", ""),
+        ("paper", "bernstein", "factored"),
+    ]
+
+
+def test_errors_over_time(monkeypatch, unlaunched):
+    """Of no steps at all: the error at t = 0 is that of interpolation, in either basis."""
+    monkeypatch.setattr(measure, "ERROR_CELLS", (1, 1, 1))
+    monkeypatch.setattr(measure.Solver, "run", lambda *_, **__: None)
+    rows = made("error", orders=(2,))
+    assert names(rows) == [
+        ("fused", "nodal", ""),
+        ("paper", "nodal", "node"),
+        ("fused", "bernstein", ""),
+        ("paper", "bernstein", "factored"),
+    ]
+    for row in rows:
+        assert row["times"] == [0.0] and 0.1 < row["errors"][0] < 1
+
+
+def test_a_run_is_looked_at_now_and_then(monkeypatch):
+    monkeypatch.setattr(measure, "ERROR_END", 0.8)
+    monkeypatch.setattr(measure, "ERROR_LOOKS", 4)
+    solver = measure.Solver(measure.box((1, 1, 1), -1.0, 1.0), 3, device="cpu")
+    times, errors = measure.errors_in_time(solver, measure.CubeMode())
+    assert len(times) == len(errors) == 5 and (times[0], times[-1]) == (0, pytest.approx(0.8))
+    u = solver.interpolate(lambda x, y, z: measure.CubeMode()(x, y, z, 0.0))
+    last = solver.l2_error(solver.run(u, 0.8), measure.CubeMode(), 0.8)
+    assert errors[-1] == pytest.approx(last, rel=1e-12)
+
+
+def test_counters_stand_beside_the_times(monkeypatch, unlaunched):
+    programs = []
+
+    def counted(program):
+        programs.append(program)
+        return [{"memory": float(i)} for i in range(15)]
+
+    monkeypatch.setattr(measuring, "counters", counted)
+    rows = made("counters")
+    parts = [(part, name) for name in measure.PAPER_SETS for part in PARTS[name]]
+    assert [(r["path"], r["variant"]) for r in rows] == [("fused", ""), ("fused", ""), *parts]
+    assert [row["counters"]["memory"] for row in rows] == list(range(15))
+    program = f"from dgbook.acoustics.measure import launch_each as f; f(1, 'float32', {DOFS})"
+    assert programs == [program]
+
+
+def test_what_is_profiled_is_launched_in_the_order_of_the_rows(monkeypatch):
+    seen = []
+
+    @contextlib.contextmanager
+    def recording():
+        seen.clear()
+        yield
+
+    def parts(launcher, states):
+        named = PARTS["element" if "lift" in launcher.kernels else "node"]
+        return {part: lambda part=part: seen.append(part) for part in named}
+
+    monkeypatch.setattr(measuring, "profiled", recording)
+    monkeypatch.setattr(measure, "find_device", lambda *_: SIMULATOR)
+    monkeypatch.setattr(measure, "parts_of", parts)
+    monkeypatch.setattr(measure, "stage_of", lambda *_: lambda: seen.append("fused"))
+    measure.launch_each(1, "float32", DOFS)
+    assert seen == ["fused", "fused", *(p for name in measure.PAPER_SETS for p in PARTS[name])]
+
+
+@pytest.mark.parametrize("name", KERNEL_SETS)
+@pytest.mark.parametrize(("order", "dtype"), [(1, "float32"), (7, "float64"), (9, "float32")])
+def test_what_the_tuner_tries_can_run(name, order, dtype):
+    kernels = KERNEL_SETS[name]
+    plan = choose_plan(name, order, dtype, CPU)
+    assert plan == kernels.default(order, dtype) and isinstance(plan, kernels.kind)
+    for part, fields in kernels.parts(order).items():
+        tried = candidates(name, part, plan, order, dtype)
+        assert 2 <= len(tried) <= 14 and len(set(tried)) == len(tried)
+        for other in tried:
+            assert is_legal(other, order, dtype)
+            changed = {f for f, value in vars(other).items() if value != getattr(plan, f)}
+            assert changed <= set(fields)
+
+
+def test_a_plan_is_put_together_from_what_is_remembered(monkeypatch):
+    known = {
+        "acoustics/node/volume": NodePlan(3, 9, 9),
+        "acoustics/node/update": NodePlan(9, 9, 5),
+        "acoustics/optimal/surface": BernsteinPlan(9, 2, 9, "optimal", "stored"),
+        "acoustics/factored/surface": BernsteinPlan(9, 7, 9),
+        "acoustics/factored/volume": BernsteinPlan(3, 9, 9, "factored", "computed"),
+    }
+    monkeypatch.setattr(plans, "remembered", lambda kind, name, *_: known.get(name))
+    default = KERNEL_SETS["node"].default(3, "float32")
+    assert choose_plan("node", 3, "float32", CPU) == NodePlan(3, default.K_S, 5)
+    default = KERNEL_SETS["optimal"].default(3, "float32")
+    expected = BernsteinPlan(3, 2, default.K_U, "optimal", "computed")
+    assert choose_plan("optimal", 3, "float32", CPU) == expected
+    known["acoustics/element/rhs"] = ElementPlan(9, 9, 9, columns=2000)
+    default = KERNEL_SETS["element"].default(3, "float32")
+    assert choose_plan("element", 3, "float32", CPU) == default, "together they need too much"
+
+
+@pytest.mark.parametrize("basis", measure.FUSED)
+def test_the_tuner_knows_the_fused_kernels(basis):
+    operator = measure.operators_on(measure.cube(1), 1, "float32")[basis]
+    plan = measure.tune_fused(operator, SIMULATOR, "numba").plan
+    assert plan.language == "numba"
+
+
+def test_both_bases_share_an_operator():
+    """But for the basis it is the one that `reference.assemble` makes."""
+    operators = measure.operators_on(measure.cube(1), 2, "float32")
+    made_alone = measure.reference.assemble(measure.cube(1), 2, "bernstein", dtype="float32")
+    assert [measure.basis_of(o) for o in operators.values()] == list(operators)
+    for name, value in vars(made_alone).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, getattr(operators["bernstein"], name))
+
+
+def test_an_unknown_record_is_refused():
+    with pytest.raises(ValueError, match="RECORD = 'speed'; allowed are stage, parts"):
+        bench.bench(argparse.Namespace(what=["speed"], orders=range(1, 2), dofs=1))
+
+
+def test_tune_tunes_everything(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "find_device", lambda *_: SIMULATOR)
+    tuned = []
+    monkeypatch.setattr(measure, "tune_paper", lambda name, *_: tuned.append(name))
+    monkeypatch.setattr(
+        measure,
+        "tune_fused",
+        lambda operator, device, language: (
+            tuned.append((measure.basis_of(operator), language))
+            or argparse.Namespace(plan=bernstein_fused.default_plan(1, "float32"))
+        ),
+    )
+    options = {"orders": [1], "dtypes": ["float32"], "dofs": DOFS}
+    for path in ("paper", "fused"):
+        bench.tune(argparse.Namespace(**options, paths=[path]))
+    languages = [(basis, language) for basis in measure.FUSED for language in ("cuda", "numba")]
+    assert tuned == [*KERNEL_SETS, *languages]
+    assert "N=1 float32 node: NodePlan(K_V=64, K_S=21, K_U=64)" in capsys.readouterr().out

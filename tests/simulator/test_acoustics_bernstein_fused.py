@@ -1,0 +1,316 @@
+"""The fused Bernstein-Bezier kernels, thread by thread, against the reference."""
+
+import importlib.util
+import math
+import shutil
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from acoustics_cases import device_data, operators
+from emulation import Emulated
+
+from dgbook.acoustics import reference
+from dgbook.acoustics.bernstein import bernstein_basis
+from dgbook.acoustics.bernstein_fused import (
+    BYTES,
+    BernsteinFusedLauncher,
+    BernsteinFusedPlan,
+    choose_plan,
+    default_plan,
+    illegal,
+    plans,
+    shared_bytes,
+    tables,
+)
+from dgbook.acoustics.sparse import Shape
+from dgbook.gpu import RaceError, SimulatorError, device
+from dgbook.time import lsrk45
+
+SIMULATOR = device("simulator")
+T = 0.3
+SMALL = BernsteinFusedPlan("numba", 32, 2, 2)
+
+
+def load_broken():
+    path = Path(__file__).parents[1] / "broken" / "acoustics_bernstein_fused.py"
+    specification = importlib.util.spec_from_file_location("broken_bernstein_fused", path)
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+broken = load_broken()
+
+
+def make(order, dtype="float64", plan=SMALL, **options):
+    """A launcher, the same operator in float64, random states and boundary data at t = 0.3."""
+    random = np.random.default_rng(order)
+    operator, double = operators(order, dtype, "bernstein", random, **options)
+    u, res = random.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
+    return SimpleNamespace(
+        launcher=BernsteinFusedLauncher(operator, SIMULATOR, plan),
+        u=u,
+        res=res,
+        data=SIMULATOR.array(device_data(double, T, dtype)),
+        rhs=reference.rhs(double, u.astype(np.float64), T),
+    )
+
+
+def assert_close(case, state, expected):
+    found = case.launcher.download(state)
+    assert found.dtype == case.u.dtype
+    tolerance = 40 * np.finfo(found.dtype).eps * np.abs(expected).max()
+    assert np.abs(found - expected).max() < tolerance
+
+
+def poisoned(case):
+    """An output that nobody has written: NaN wherever the kernel forgets to write."""
+    return SIMULATOR.array(np.full(case.launcher.size, np.nan, case.u.dtype))
+
+
+def stage(case, number, dt=0.01):
+    """res and new after a stage, with what they should be."""
+    a, b = lsrk45.A[number], lsrk45.B[number]
+    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
+    before = u.copy()
+    case.launcher.stage(u, res, new, case.data, a, b, dt)
+    assert np.array_equal(u, before)
+    expected = a * case.res.astype(np.float64) + dt * case.rhs
+    return (res, expected), (new, case.u + b * expected)
+
+
+def check(case, number=2):
+    for state, expected in stage(case, number):
+        assert_close(case, state, expected)
+
+
+CASES = {
+    "1": dict(order=1, cells=(2, 1, 1)),
+    "1 periodic fp32": dict(order=1, dtype="float32", periodic=True, cells=(2, 1, 1)),
+    "2 upwind": dict(order=2, flux="upwind"),
+    "2 fp32": dict(order=2, dtype="float32", flux="upwind"),
+    "2 periodic": dict(order=2, periodic=True, cells=(2, 1, 1)),
+    "3 fp32": dict(order=3, dtype="float32"),
+    "4 upwind": dict(order=4, flux="upwind", plan=BernsteinFusedPlan("numba", 32, 1, 2)),
+    "5": dict(order=5, plan=BernsteinFusedPlan("numba", 64, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_stage(name):
+    """6 or 12 different elements, all boundaries, and blocks of which the last is not full."""
+    check(make(**CASES[name]))
+
+
+PLANS = [(32, 1, 1), (32, 5, 1), (32, 9, 1), (64, 1, 2), (96, 4, 1), (128, 16, 1)]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_every_plan_computes_the_same(plan):
+    """A face point a thread, two, or many threads without one; one team or two in a block."""
+    case = make(2)
+    case.launcher = case.launcher.planned(BernsteinFusedPlan("numba", *plan))
+    check(case)
+
+
+@pytest.mark.parametrize("order", [3, 7])
+def test_the_default_plan(order):
+    case = make(order, "float32", choose_plan(order, "float32", SIMULATOR))
+    check(case, 4)
+
+
+def test_rhs_writes_only_du_dt_and_reads_nothing_of_it():
+    case = make(2)
+    out = poisoned(case)
+    case.launcher.rhs(case.launcher.upload(case.u), case.data, out)
+    assert_close(case, out, case.rhs)
+
+
+def test_the_first_stage_does_not_read_the_residual():
+    case = make(1)
+    res, new = poisoned(case), poisoned(case)
+    case.launcher.stage(case.launcher.upload(case.u), res, new, case.data, 0.0, 0.5, 0.1)
+    assert_close(case, res, 0.1 * case.rhs)
+    assert_close(case, new, case.u + 0.05 * case.rhs)
+
+
+def test_a_stage_in_place_is_refused():
+    """A neighbor would find the new state: the simulator sees the race between blocks."""
+    case = make(1, plan=BernsteinFusedPlan("numba", 32, 2, 1))
+    u = case.launcher.upload(case.u)
+    with pytest.raises(RaceError):
+        case.launcher.stage(u, case.launcher.zeros(), u, case.data, 0.5, 0.5, 0.1)
+
+
+def test_states_survive_the_way_to_the_device():
+    case = make(3)
+    state = case.launcher.upload(case.u)
+    assert np.abs(case.launcher.download(state) - case.u).max() < 1e-14 * np.abs(case.u).max()
+    assert case.launcher.zeros().shape == state.shape
+    assert not case.launcher.in_place
+
+
+@pytest.mark.parametrize("name", ["geometry", "boundary", "opposite", "links", "weights"])
+def test_wrong_arrays_are_noticed(name):
+    case = make(2)
+    case.launcher.arrays[name] = np.roll(case.launcher.arrays[name], 1)
+    with pytest.raises((AssertionError, SimulatorError)):
+        check(case)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+@pytest.mark.parametrize(
+    ("order", "dtype", "plan"),
+    [(3, "float32", (32, 2, 2)), (4, "float64", (64, 5, 1))],
+)
+def test_cuda(order, dtype, plan, tmp_path):
+    """On the CPU: teams of a warp; and two points of the faces a thread, of more warps."""
+    case = make(order, dtype, BernsteinFusedPlan("cuda", *plan), cells=(2, 1, 1))
+    case.launcher.kernel = Emulated(case.launcher.kernel, tmp_path)
+    check(case)
+    out = poisoned(case)
+    case.launcher.rhs(case.launcher.upload(case.u), case.data, out)
+    assert_close(case, out, case.rhs)
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def halves(words):
+    """The two positions in each word, behind each other, in points."""
+    return np.stack([words & 65535, words >> 16], axis=-1).reshape(len(words), -1) // BYTES
+
+
+@pytest.mark.parametrize("order", [1, 2, 4, 8])
+def test_slices_without_factors_are_those_of_the_basis(order):
+    """In whole numbers: each t is the sum of three, and the weights take the factorials back."""
+    basis, lookup = bernstein_basis(order), tables(order, 4)
+    element, N = basis.element, order
+    flux = np.random.default_rng(1).integers(-9, 10, element.Nfp)
+    fluxes = [int(value) for value in flux[::-1]]
+    row = lookup["nodes"][:, 0] >> 16
+    t = []
+    for j, (square, r) in enumerate(zip(lookup["squares"].astype(int).tolist(), row, strict=True)):
+        total = (sum(square[:3]) + 2 * N + 3) * fluxes[j] * square[3]
+        pairs = ((-1, -r - 1), (1, -r), (r + 1, r + 2))
+        for factor, places in zip(square[:3], pairs, strict=True):
+            if factor:
+                near = [j + p for p in places]
+                total += factor * sum(fluxes[i] * int(lookup["squares"][i, 3]) for i in near)
+        t.append(total)
+    slices = list(t)
+    for n in range(N - 1, -1, -1):
+        t = [t[j] + t[j + row[j] + 1] + t[j + row[j] + 2] for j in range((n + 1) * (n + 2) // 2)]
+        slices += t
+    swept = basis.sweep(flux.astype(float))
+    positions = halves(lookup["rows"])[:, 4:]
+    for a, own, weights, places in zip(
+        element.multi_indices, positions, lookup["weights"][:, 1], basis.sweep_places, strict=True
+    ):
+        for f in range(4):
+            denominator = 2 * (a[f] + 1) * math.prod(math.factorial(i) for i in a)
+            exact = Fraction((-1) ** int(a[f]) * int(slices[own[f]]), int(denominator))
+            assert float(exact) == pytest.approx(swept[places[f]], rel=1e-12, abs=1e-9)
+            assert float(exact) == pytest.approx(weights[f] * slices[own[f]], rel=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 3, 6])
+def test_derivatives_by_way_of_a_lower_degree(order):
+    """Four loads of u and four of its derivatives, in place of 16; differences in two places."""
+    basis, lookup = bernstein_basis(order), tables(order, 4)
+    u = np.random.default_rng(2).standard_normal(basis.element.Np)
+    low, high = lookup["corners"].T
+    b = [low % 65536 // BYTES, low % 65536 // BYTES + 1, (low >> 16) // BYTES, high // BYTES]
+    places, factors = halves(lookup["rows"])[:, :4], lookup["weights"][:, 0]
+    for m in range(1, 4):
+        derivative = (factors * (u[b[m]] - u[b[0]])[places]).sum(axis=1)
+        expected = 2 * basis.differentiate(u[None, None])[0, m - 1, 0]
+        assert np.abs(derivative - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+# -- plans ---------------------------------------------------------------------------------------
+
+
+def test_shared_memory_is_what_the_kernels_divide():
+    """Of order 2, an element: 4 derivatives, 6 fluxes, 10 states and 10 entries of slices."""
+    plan = BernsteinFusedPlan("numba", 32, 5, 4)
+    assert shared_bytes(plan, Shape(2, "float32")) == 20 * 30 * 16
+    assert shared_bytes(replace(plan, language="cuda"), Shape(2, "float64")) == 20 * (140 * 8 + 16)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        (("fortran", 32, 1, 1), ValueError),
+        (("numba", 0, 1, 1), ValueError),
+        (("cuda", 32, 1.5, 1), TypeError),
+        (("cuda", 32, 1, 1, -1), ValueError),
+        (("cuda", 32, 1, 1, 1, True), TypeError),
+    ],
+)
+def test_wrong_plans_are_refused(fields, error):
+    with pytest.raises(error, match="allowed"):
+        BernsteinFusedPlan(*fields)
+
+
+def test_illegal_plans_are_refused():
+    shape, plan = Shape(6, "float64"), BernsteinFusedPlan("cuda", 32, 1, 4)
+    assert not illegal(plan, shape)
+    assert "lanes = 40" in illegal(replace(plan, lanes=40), shape)
+    assert "threads" in illegal(replace(plan, lanes=320), shape)
+    assert "elements" in illegal(replace(plan, lanes=1024, elements=129, teams=1), shape)
+    assert "faces" in illegal(replace(plan, elements=5), shape)
+    assert "shared" in illegal(replace(plan, teams=8), shape, (7, 5))
+    assert not illegal(replace(plan, teams=8), shape, (9, 0))
+    with pytest.raises(ValueError, match="bytes shared"):
+        make(2).launcher.planned(BernsteinFusedPlan("numba", 64, 40, 2))
+
+
+@pytest.mark.parametrize("capability", [None, (7, 5), (8, 0), (9, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_default_plans_are_legal(dtype, capability):
+    for order in range(1, 13):
+        for language in ("cuda", "numba"):
+            plan = default_plan(order, dtype, capability, language)
+            assert plan.language == language
+            assert not illegal(plan, Shape(order, dtype), capability)
+
+
+def test_the_tuner_gets_the_default_and_others():
+    gpu = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
+    for language in ("cuda", "numba"):
+        for order in range(1, 10):
+            found = plans(order, "float32", gpu, language)
+            assert found[0] == default_plan(order, "float32", (9, 0), language)
+            assert 6 <= len(found) == len(set(found)) < 20
+            assert not any(illegal(plan, Shape(order, "float32"), (9, 0)) for plan in found)
+
+
+def test_operators_of_another_kind_are_refused():
+    random = np.random.default_rng(0)
+    with pytest.raises(ValueError, match="nodal"):
+        BernsteinFusedLauncher(operators(1, "float32", "nodal", random)[0], SIMULATOR)
+    with pytest.raises(ValueError, match="central"):
+        operator = operators(1, "float32", "bernstein", random, "central")[0]
+        BernsteinFusedLauncher(operator, SIMULATOR)
+
+
+# -- wrong kernels -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
+def test_wrong_kernels_are_rejected(mistake):
+    case = make(2, plan=BernsteinFusedPlan("numba", 64, 6, 1))
+    launcher = case.launcher
+    launcher.kernel = mistake.make(launcher.shape, launcher.plan)
+    try:
+        (found, expected), _ = stage(case, 2)
+    except SimulatorError:
+        return
+    assert "barrier" not in mistake.name, "races are refused, whatever they compute"
+    difference = np.abs(launcher.download(found) - expected).max()
+    assert not difference < 1e-3 * np.abs(expected).max()

@@ -310,16 +310,13 @@ WRONG = [
     },
     {
         "name": "hang-and-crash",
-        "about": "one function never returns, one ends the process",
+        "about": "one function waits for what never comes, one ends the run",
         "changes": [
             (
                 "answer-2-1",
                 "    K, Np = x.shape\n",
-                "    while True:\n"
-                "        try:\n"
-                "            K, Np = x.shape\n"
-                "        except BaseException:\n"
-                "            pass\n",
+                '    __import__("threading").Event().wait()\n'
+                "    K, Np = x.shape\n",
             ),
             (
                 "answer-5-3",

@@ -296,12 +296,13 @@ WRONG = [
     },
     {
         "name": "hang-and-crash",
-        "about": "one function never returns, one ends the process",
+        "about": "one function waits for what never comes, one ends the run",
         "changes": [
             (
                 "answer-1-4",
                 "    for _ in range(steps):\n",
-                "    while True:\n",
+                '    __import__("threading").Event().wait()\n'
+                "    for _ in range(steps):\n",
             ),
             (
                 "answer-2-6",

@@ -56,6 +56,13 @@ FACTS = {
         hidden=("reference_roe", "edge_like", "by_elements", "losing", "Counting"),
         note="TimeLimit in test-1-4, Crash in test-2-6",
     ),
+    "04_slice_by_slice": Facts(
+        answers=21,
+        extra=frozenset(),
+        by_hand=frozenset({"answer-2-1", "answer-5-2", "answer-6-3"}),
+        hidden=("reference_factors", "count_barriers", "slope(u", "Counted", "racing_from"),
+        note="TimeLimit in test-1-1, Crash in test-1-2",
+    ),
     "06_triangles_and_diamonds": Facts(
         answers=17,
         extra=frozenset(),

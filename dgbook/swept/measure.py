@@ -161,7 +161,11 @@ def trial_row(
 def python_row(
     problem: Problem, n: int, dtype: str, device: Device, ceiling: Ceilings
 ) -> dict[str, Any]:
-    """Classic as a loop in Python that launches kernel after kernel."""
+    """Classic as a loop in Python that launches kernel after kernel.
+
+    The loop waits for its last kernel: else `measure` would let the host run ahead of the device,
+    and what a launch costs Python would not be seen.
+    """
     plan = default_plan(problem, "classic", n, dtype)
     solver = Solver(problem, "classic", n, dtype, device, plan)
     there, back = Classic(solver, state(problem, n)).launches()
@@ -171,6 +175,7 @@ def python_row(
         for _ in range(pairs):
             there()
             back()
+        device.synchronize()
 
     timing = per_step(measure(loop, device), PYTHON_STEPS)
     return row(problem, "classic", plan, n, dtype, timing, ceiling, device, PYTHON)

@@ -437,10 +437,12 @@ class Hybrid(Swept):
         nodes = cpu.Nodes(self.problem, self.plan.threads, self.dtype)
         rest = swept_kernels(self.problem, self.plan.threads, self.dtype)["rest"]
         launch = rest[self.n // self.plan.threads - 1, self.plan.threads]
-        return partial(_shared_out, launch, nodes, self.device, self.n, self.edges[0], *self.sides)
+        return partial(
+            hybrid_diamond, launch, nodes, self.device, self.n, self.edges[0], *self.sides
+        )
 
 
-def _shared_out(
+def hybrid_diamond(
     launch: Callable,
     nodes: cpu.Nodes,
     device: Device,

@@ -1,13 +1,14 @@
 """The swept family's solver: which runs are legal, when results can be read, what a step costs."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dgbook import swept
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
-from dgbook.swept.cost import cost, predicted_seconds
+from dgbook.swept.cost import Machine, cost, predicted_seconds, recorded_machine
 from dgbook.swept.plan import SCHEMES, Plan, default_plan, illegal, plans, shared_bytes
 from dgbook.swept.problem import PROBLEMS, as_problem
 
@@ -177,10 +178,11 @@ def test_cost_of_honest_baselines():
 def test_prediction_has_the_papers_shape():
     """The swept rule wins by launches where n is small, and by memory where it is large."""
     heat = as_problem("heat")
-    machine = dict(
+    machine = Machine(
         launch=2e-6,
         barrier=4e-8,
         grid_barrier=1e-6,
+        operation=0.0,
         bandwidth=4e12,
         shared_bandwidth=3e13,
         rate=1e13,
@@ -188,12 +190,33 @@ def test_prediction_has_the_papers_shape():
     ratios = {}
     for n in (2**11, 2**23):
         times = {
-            scheme: predicted_seconds(cost(heat, scheme, Plan(128), n, "float64"), **machine)
+            scheme: predicted_seconds(cost(heat, scheme, Plan(128), n, "float64"), machine)
             for scheme in ("classic", "shared")
         }
         ratios[n] = times["classic"] / times["shared"]
     assert ratios[2**11] > 10
     assert 1.5 < ratios[2**23] < ratios[2**11]
+
+
+def test_a_level_takes_its_chain_and_its_barrier():
+    """Of KS a launch of 16 steps and 4 levels a step, 7 operations long; no points, no work."""
+    machine = Machine(1e-6, 2e-8, 1e-6, 4e-9, 4e12, 3e13, 1e13)
+    shared = cost(as_problem("ks"), "shared", Plan(128), 128, "float64")
+    waited = replace(shared, flops=0.0, bytes=0.0, shared_bytes=0.0)
+    level = 7 * 4e-9
+    expected = (1e-6 + level) / 16 + 4 * (2e-8 + level)
+    assert predicted_seconds(waited, machine, 7) == pytest.approx(expected)
+
+
+def test_the_recorded_machine_is_an_h200():
+    """132 multiprocessors, each of which reads 128 bytes of shared memory a clock of 1.98 GHz."""
+    machine, single = (recorded_machine(dtype, 0.5) for dtype in ("float64", "float32"))
+    assert 0.9 < machine.shared_bandwidth / (132 * 128 * 1.98e9) < 1
+    # An fp64 operation is twice as long as an fp32 one, of 4 clocks; the ceilings as much lower.
+    assert single.operation == pytest.approx(4 / 1.98e9, rel=0.1)
+    assert machine.operation == pytest.approx(2 * single.operation, rel=0.1)
+    assert machine.rate == pytest.approx(single.rate / 2, rel=0.1)
+    assert machine.barrier < machine.launch < machine.grid_barrier
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -1,0 +1,419 @@
+"""GMRES and its preconditioners: against dense solves, SciPy's GMRES and the direct solver."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hdg_cases import Alien, AlienDevice
+from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import gmres as scipy_gmres
+
+from dgbook import hdg
+from dgbook.gpu import device
+from dgbook.hdg import krylov, preconditioner
+from dgbook.hdg.blocks import BlockMatrix, face_columns, number_faces, random_matrix
+from dgbook.hdg.exact import Couette
+from dgbook.hdg.krylov import Gmres, GmresError, LeastSquares, gmres
+from dgbook.hdg.plan import Plan
+from dgbook.hdg.preconditioner import elements_of, jacobi, schwarz, workspace
+from dgbook.hdg.product import shape_of, stored
+from dgbook.hdg.solver import direct
+from dgbook.mesh import box, build
+
+CPU = device("cpu")
+rng = np.random.default_rng(11)
+
+
+def operator(A):
+    """``product(x, y)`` with a dense matrix."""
+
+    def product(x, y):
+        y[:] = A @ x
+
+    return product
+
+
+def dominant(n, dtype=float):
+    return (np.diag(np.linspace(1, 8, n)) + 0.4 * rng.standard_normal((n, n)) / n**0.5).astype(
+        dtype
+    )
+
+
+def poisson(cells, order=1):
+    def source(*x):
+        return [1 + x[0] * x[1]]
+
+    system = hdg.assemble(hdg.Poisson(source, lambda *x: [0 * x[0]]), box(cells), order)
+    return system.matrix, system.rhs
+
+
+# -- the method ----------------------------------------------------------------------------------
+
+
+def test_as_many_steps_as_unknowns_are_enough():
+    A, b = rng.standard_normal((12, 12)), rng.standard_normal(12)
+    found = gmres(operator(A), b, CPU, restart=12, tolerance=1e-11)
+    assert found.converged and found.iterations == 12 and found.products == 13
+    np.testing.assert_allclose(found.x, np.linalg.solve(A, b), rtol=1e-9, atol=1e-10)
+    assert (np.diff(found.history) <= 0).all()
+
+
+@pytest.mark.parametrize("restart", [7, 50])
+def test_every_step_is_that_of_scipys_gmres(restart):
+    """With a preconditioner on the right: SciPy's own is on the left, so it gets A M."""
+    n = 60
+    A, b = dominant(n), rng.standard_normal(n)
+    M = np.diag(1 / np.diag(A))
+    norms = []
+    options = {"rtol": 1e-9, "restart": restart, "maxiter": 50, "callback_type": "pr_norm"}
+    y, _ = scipy_gmres(LinearOperator(A.shape, lambda v: A @ (M @ v)), b, callback=norms.append,
+                       **options)  # fmt: skip
+    found = gmres(operator(A), b, CPU, operator(M), restart=restart, tolerance=1e-9)
+    assert found.converged and found.iterations == len(norms) > 8
+    np.testing.assert_allclose(found.x, M @ y, atol=1e-9)
+    expected = np.array(norms) * np.linalg.norm(b)
+    np.testing.assert_allclose(found.history[1:], expected, rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_residual_is_that_of_x(dtype):
+    A, b = dominant(80, dtype), rng.standard_normal(80).astype(dtype)
+    found = gmres(operator(A), b, CPU, restart=6, tolerance=1e-4)
+    true = np.linalg.norm(b - A.astype(float) @ found.x)
+    np.testing.assert_allclose(found.residual, true, rtol=200 * np.finfo(dtype).eps / 1e-4)
+    assert found.x.dtype == dtype and found.history[-1] == found.residual
+    np.testing.assert_allclose(found.history[0], np.linalg.norm(b), rtol=1e-6)
+    assert found.residual <= 1e-4 * found.history[0]
+
+
+def test_rotations_solve_the_least_squares_problem():
+    H = np.triu(rng.standard_normal((7, 6)), -1)
+    small = LeastSquares(6, 2.0)
+    right = np.zeros(7)
+    right[0] = 2
+    for k in range(6):
+        found = small.add(H[: k + 1, k], H[k + 1, k])
+        y, (square,), *_ = np.linalg.lstsq(H[: k + 2, : k + 1], right[: k + 2])
+        np.testing.assert_allclose(found, square**0.5)
+        np.testing.assert_allclose(small.solve(), y)
+
+
+def test_the_basis_stays_orthonormal():
+    """On a matrix of condition 1e8, where one pass of Gram-Schmidt leaves vectors that lean."""
+    n = 200
+    A, b = np.diag(np.logspace(0, 8, n)), rng.standard_normal(n)
+    space = krylov._Space(operator(A), None, CPU, np.zeros((41, n)))
+    space.cycle(b, float(np.linalg.norm(b)), 0.0, 40)
+    V = space.basis[:40]
+    np.testing.assert_allclose(V @ V.T, np.eye(40), atol=1e-14)
+
+
+def test_vectors_stay_on_the_device():
+    """With arrays that refuse to meet NumPy's: the same numbers."""
+    A, b = dominant(30), rng.standard_normal(30)
+    there = AlienDevice("cpu", "elsewhere", "")
+    found = gmres(operator(Alien(A)), Alien(b), there, operator(Alien(np.eye(30) / 2)), restart=5)
+    here = gmres(operator(A), b, CPU, operator(np.eye(30) / 2), restart=5)
+    assert isinstance(found.x, Alien) and found.history == here.history
+    np.testing.assert_array_equal(found.x.values, here.x)
+
+
+# -- how it ends ---------------------------------------------------------------------------------
+
+
+def test_nothing_to_do():
+    found = gmres(operator(np.eye(5)), np.zeros(5), CPU)
+    assert found.converged and not found.x.any()
+    assert (found.iterations, found.products, found.residual) == (0, 0, 0.0)
+
+
+@pytest.mark.parametrize("kinds", [1, 3])
+def test_it_ends_where_the_space_holds_the_solution(kinds):
+    """So many different eigenvalues: so many steps, and nothing is left of the next vector."""
+    A = np.diag(np.resize(np.arange(1.0, kinds + 1), 30))
+    found = gmres(operator(A), np.ones(30), CPU, tolerance=1e-13)
+    assert found.converged and found.iterations == kinds
+    np.testing.assert_allclose(found.x, 1 / np.diag(A), rtol=1e-13)
+
+
+def test_a_singular_matrix_has_no_step():
+    b = np.array([1.0, 0.0])
+    found = gmres(operator(np.array([[0.0, 1.0], [0.0, 0.0]])), b, CPU)
+    assert found.stopped == "stagnated" and found.history == (1.0, 1.0)
+    assert not found.x.any() and found.residual == 1.0
+    small = LeastSquares(2, 3.0)
+    assert small.add(np.zeros(1), 0.0) == 3.0 and not small.solve().any()
+
+
+def test_a_turn_stagnates_until_all_unknowns_are_there():
+    shift, b = np.roll(np.eye(6), 1, axis=0), np.eye(6)[0]
+    found = gmres(operator(shift), b, CPU, restart=5)
+    assert found.stopped == "stagnated" and found.history == (1.0,) * 6
+    assert not found.converged and not found.x.any() and found.residual == 1.0
+    found = gmres(operator(shift), b, CPU, restart=6)
+    assert found.converged and found.iterations == 6
+    np.testing.assert_allclose(found.x, shift.T @ b, atol=1e-15)
+
+
+def test_the_limit_of_iterations_holds_inside_of_a_cycle():
+    A, b = dominant(50), rng.standard_normal(50)
+    found = gmres(operator(A), b, CPU, restart=6, tolerance=1e-12, max_iterations=15)
+    assert found.stopped == "iterations" and found.iterations == 15 and found.products == 18
+    np.testing.assert_allclose(found.residual, np.linalg.norm(b - A @ found.x), rtol=1e-10)
+
+
+def test_what_makes_the_residual_larger_is_not_kept():
+    """The operator changes its sign where the first cycle ends."""
+    A, b, calls = dominant(40), rng.standard_normal(40), []
+
+    def turning(x, y):
+        calls.append(1)
+        y[:] = A @ x if len(calls) <= 5 else -A @ x
+
+    found = gmres(turning, b, CPU, restart=5)
+    assert found.stopped == "stagnated" and not found.x.any()
+    assert found.residual == found.history[0] < found.history[-1]
+
+
+@pytest.mark.parametrize(("call", "iterations"), [(1, 1), (9, 7)])
+def test_what_is_no_number_ends_it(call, iterations):
+    """In the first product nothing is known yet; in a later one the cycle ends before it."""
+    A, b, calls = dominant(40), rng.standard_normal(40), []
+
+    def failing(x, y):
+        calls.append(1)
+        y[:] = A @ x if len(calls) != call else np.nan
+
+    found = gmres(failing, b, CPU, restart=5, tolerance=1e-12)
+    assert found.stopped == "not finite" and found.iterations == iterations
+    assert found.products == len(calls)
+    np.testing.assert_allclose(found.residual, np.linalg.norm(b - A @ found.x), rtol=1e-10)
+
+
+def test_cycles_in_single_precision_reach_a_double_residual():
+    """Alone they stagnate."""
+    A, b = dominant(70), rng.standard_normal(70)
+    single = operator(A.astype("f4"))
+    found = gmres(single, b, CPU, precise=operator(A), tolerance=1e-13)
+    assert found.converged and found.x.dtype == np.float64
+    np.testing.assert_allclose(found.x, np.linalg.solve(A, b), rtol=1e-10, atol=1e-12)
+    # No cycle goes on where float32 tells it nothing: little more work than in double.
+    assert found.iterations <= 1.3 * gmres(operator(A), b, CPU, tolerance=1e-13).iterations
+    alone = gmres(single, b.astype("f4"), CPU, tolerance=1e-9)
+    assert alone.stopped == "stagnated" and 1e-8 < alone.residual / alone.history[0] < 1e-5
+
+
+# -- preconditioners -----------------------------------------------------------------------------
+
+
+def dense(matrix):
+    return matrix.to_csr(drop_zeros=False).toarray()
+
+
+def random_trace_matrix(mesh, m=3, dtype="float64"):
+    matrix = random_matrix(mesh, 1, 1, dtype, rng)
+    values = rng.uniform(-1, 1, (*matrix.columns.shape, m, m)).astype(dtype)
+    values[:, 1:][matrix.columns[:, 1:] == matrix.columns[:, :1]] = 0
+    values[:, 0] += 12 * np.eye(m, dtype=dtype)
+    return BlockMatrix(values, matrix.columns)
+
+
+MESHES = {
+    "triangles": box((3, 2)),
+    "tetrahedra": box((2, 1, 1)),
+    "periodic": box((3, 4), periodic=True),
+}
+
+
+@pytest.mark.parametrize("mesh", MESHES.values(), ids=MESHES)
+def test_schwarz_is_the_mean_of_elements_inverses(mesh):
+    matrix = random_trace_matrix(mesh)
+    A, m = dense(matrix), matrix.m
+    expected, count = np.zeros_like(A), np.zeros(len(A))
+    for faces in number_faces(mesh):
+        rows = (faces[:, None] * m + np.arange(m)).ravel()
+        expected[np.ix_(rows, rows)] += np.linalg.inv(A[np.ix_(rows, rows)])
+        count[rows] += 1
+    found = schwarz(matrix)
+    np.testing.assert_allclose(dense(found), expected / count[:, None], atol=1e-13)
+    assert np.array_equal(found.columns, matrix.columns) and found.nbytes == matrix.nbytes
+
+
+@pytest.mark.parametrize("mesh", MESHES.values(), ids=MESHES)
+def test_elements_are_found_from_columns(mesh):
+    faces, second = elements_of(face_columns(mesh))
+    assert {tuple(f) for f in faces} == {tuple(np.sort(f)) for f in number_faces(mesh)}
+    assert len(faces) == mesh.K
+    # Every face is the first one's once, and the second one's unless it is on the boundary.
+    assert np.array_equal(np.sort(faces[~second]), np.arange(faces.max() + 1))
+    assert second.sum() == (mesh.K * (mesh.dim + 1) - len(mesh.boundary_faces)) // 2
+
+
+def test_schwarz_on_one_element_is_the_inverse():
+    mesh = build(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([[0, 1, 2]]))
+    matrix = random_trace_matrix(mesh)
+    np.testing.assert_allclose(dense(schwarz(matrix)) @ dense(matrix), np.eye(9), atol=1e-13)
+
+
+def test_jacobi_inverts_the_faces_own_blocks():
+    matrix = random_trace_matrix(box((3, 2)))
+    found = jacobi(matrix)
+    assert found.blocks == 1 and found.nbytes == matrix.nbytes // 5
+    for f in range(matrix.faces):
+        np.testing.assert_allclose(found.values[f, 0] @ matrix.values[f, 0], np.eye(3), atol=1e-14)
+
+
+@pytest.mark.parametrize("make", [jacobi, schwarz])
+def test_stacks_and_places(make, monkeypatch):
+    """A few small matrices at a time, or on a device, in single precision: the same numbers."""
+    matrix = random_trace_matrix(box((4, 3)), dtype="float32")
+    expected = make(matrix).values
+    assert expected.dtype == np.float32
+    there = make(BlockMatrix(Alien(matrix.values), matrix.columns))
+    np.testing.assert_array_equal(there.values.values, expected)
+    monkeypatch.setattr(preconditioner, "STACK", 1000)
+    np.testing.assert_allclose(make(matrix).values, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_preconditioners_that_cannot_be():
+    matrix = random_trace_matrix(box((3, 2)))
+    values = matrix.values.copy()
+    values[4] = 0
+    for make in (jacobi, schwarz):
+        with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):
+            make(BlockMatrix(values, matrix.columns))
+    with pytest.raises(ValueError, match=r"columns have shape \(16, 1\)"):
+        schwarz(BlockMatrix(values[:16, :1], np.arange(16, dtype=np.int32)[:, None]))
+    with pytest.raises(ValueError, match="two elements share more than one face"):
+        schwarz(random_trace_matrix(box((1, 4), periodic=True)))
+    columns = matrix.columns.copy()
+    columns[:, 1:] = (columns[:, 1:] + 1) % matrix.faces
+    with pytest.raises(ValueError, match="columns are not those of face_columns"):
+        schwarz(BlockMatrix(matrix.values, columns))
+
+
+def test_iterations_grow_with_one_over_h_and_schwarz_takes_fewer():
+    counts = {}
+    for name, make in preconditioner.PRECONDITIONERS.items():
+        for n in (4, 8, 16):
+            matrix, rhs = poisson((n, n))
+            A, M = matrix.to_csr(), make(matrix).to_csr()
+            found = gmres(operator(A), rhs.ravel(), CPU, operator(M), restart=200)
+            assert found.converged
+            np.testing.assert_allclose(
+                found.x, direct(matrix, rhs).ravel(), atol=1e-7 * abs(found.x).max()
+            )
+            counts[name, n] = found.iterations
+    for n in (4, 8):
+        assert 1.5 < counts["jacobi", 2 * n] / counts["jacobi", n] < 2.5, counts
+        assert 1.3 < counts["schwarz", 2 * n] / counts["schwarz", n] < 2.2, counts
+    assert all(counts["schwarz", n] < 0.75 * counts["jacobi", n] for n in (4, 8, 16)), counts
+
+
+# -- trace systems -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", preconditioner.PRECONDITIONERS)
+def test_trace_systems_against_the_direct_solver(name):
+    for cells in ((6, 5), (2, 2, 2)):
+        matrix, rhs = poisson(cells, order=2)
+        linear = Gmres("cpu", name, tolerance=1e-11)
+        expected = direct(matrix, rhs)
+        x = linear(matrix, rhs)
+        assert x.shape == rhs.shape
+        np.testing.assert_allclose(x, expected, atol=1e-9 * abs(expected).max())
+        (solution,) = linear.solutions
+        assert solution.x is x and solution.converged
+        residual = np.linalg.norm(rhs.ravel() - matrix.to_csr() @ x.ravel())
+        np.testing.assert_allclose(solution.residual, residual, rtol=1e-3)
+
+
+def test_newton_and_gmres_find_what_newton_and_lu_find():
+    linear = Gmres("cpu", restart=100, tolerance=1e-6)
+    result = hdg.solve(Couette().gas, box((3, 3)), 2, linear_solver=linear)
+    expected = hdg.solve(Couette().gas, box((3, 3)), 2)
+    np.testing.assert_allclose(result.u, expected.u, atol=1e-8)
+    assert len(linear.solutions) == len(result.history) - 1 <= len(expected.history)
+
+
+def test_gmres_says_when_it_did_not_arrive():
+    matrix, rhs = poisson((6, 6))
+    linear = Gmres("cpu", "jacobi", max_iterations=4)
+    with pytest.raises(GmresError, match=r"after 4 iterations \(iterations\) with a residual of 0"):
+        linear(matrix, rhs)
+    solution = linear.solutions[0]
+    assert solution.iterations == 4 and solution.stopped == "iterations"
+    assert linear.solve(matrix, rhs).x.shape == rhs.shape
+
+
+def peak(function):
+    tracemalloc.start()
+    function()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", preconditioner.PRECONDITIONERS)
+def test_no_more_memory_is_taken_than_said(name, single):
+    """Part by part, as NumPy's arrays are counted; what is said is not far above."""
+    matrix = random_trace_matrix(box((24, 24)), m=8)
+    needed = Gmres("cpu", name, single, restart=20, tolerance=1e-15).memory(matrix)
+    itemsize = 4 if single else 8
+    inside = matrix.astype("float32" if single else "float64")
+    assert needed.matrix == matrix.nbytes + (inside.nbytes if single else 0)
+    made = preconditioner.PRECONDITIONERS[name](inside)
+    assert needed.preconditioner == made.nbytes
+
+    space = workspace(name, inside.values.shape, itemsize)
+    taken = peak(lambda: preconditioner.PRECONDITIONERS[name](inside)) - made.nbytes
+    assert 0.1 * space < taken < space
+    assert needed.set_up == needed.matrix + made.nbytes + max(krylov.COPIES * matrix.nbytes, space)
+    taken = peak(lambda: stored(matrix.values, Plan("wide"), shape_of(matrix)))
+    assert taken < (krylov.COPIES + 0.01) * matrix.nbytes
+    A, M = inside.to_csr(), made.to_csr()
+    b = rng.standard_normal(matrix.shape[0])
+    precise = operator(matrix.to_csr()) if single else None
+    run = gmres, operator(A), b, CPU, operator(M), precise, 20, 1e-15, 60
+    taken = peak(lambda: run[0](*run[1:]))
+    assert 0.7 * needed.vectors < taken + b.nbytes < needed.vectors
+
+
+def test_a_problem_too_large_is_refused_with_its_size(monkeypatch):
+    matrix, rhs = poisson((4, 4))
+    # 56 faces, 5 blocks of 2 x 2 doubles; 100 vectors, one more, and 8 beside them
+    A, vectors = 56 * 5 * 4 * 8, (100 + 1 + 8) * 56 * 2 * 8
+    linear = Gmres("cpu", restart=100, memory_limit=2 * A + vectors)
+    needed = linear.memory(matrix)
+    assert (needed.matrix, needed.preconditioner, needed.vectors) == (A, A, vectors)
+    assert linear.solve(matrix, rhs).converged
+    linear.memory_limit -= 1
+    monkeypatch.setattr(krylov, "product_on", lambda *_: pytest.fail("something was done"))
+    message = (
+        r"56 faces with 2 unknowns in float64 and restart = 100 take 0.000116 GB at a time "
+        r"\(matrix 8.96e-06, .*\); allowed: 0.000116 GB"
+    )
+    with pytest.raises(MemoryError, match=message):
+        linear(matrix, rhs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"restart": 0}, "restart = 0; allowed: positive"),
+        ({"tolerance": 0.0}, "tolerance = 0.0; allowed: positive"),
+        ({"max_iterations": -1}, "max_iterations = -1; allowed: positive"),
+        ({"preconditioner": "ilu"}, "preconditioner = 'ilu'; allowed are 'schwarz', 'jacobi'"),
+        ({"device": "abacus"}, "device = 'abacus'"),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Gmres(**{"device": "cpu", **options})
+
+
+def test_a_right_hand_side_of_another_shape_is_refused():
+    matrix, rhs = poisson((2, 2))
+    with pytest.raises(ValueError, match=r"rhs has shape \(32,\); allowed: \(faces, m\) = \(16, 2"):
+        Gmres("cpu").solve(matrix, rhs.ravel())

@@ -1,0 +1,116 @@
+"""GMRES and its preconditioners on a real device: against the CPU, LU and CuPy's GMRES."""
+
+import numpy as np
+import pytest
+
+from dgbook import hdg
+from dgbook.gpu import device
+from dgbook.hdg import preconditioner
+from dgbook.hdg.blocks import BlockMatrix, random_matrix
+from dgbook.hdg.exact import Couette
+from dgbook.hdg.krylov import Gmres, gmres, product_on
+from dgbook.hdg.preconditioner import PRECONDITIONERS, schwarz
+from dgbook.hdg.solver import direct
+from dgbook.mesh import box
+
+GPU = device()
+pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
+
+CASES = {"triangles": ((13, 9), 3), "tetrahedra": ((4, 3, 3), 2)}
+
+
+def poisson(cells, order):
+    def source(*x):
+        return [1 + x[0] * x[1]]
+
+    system = hdg.assemble(hdg.Poisson(source, lambda *x: [x[0] * x[1]]), box(cells), order)
+    return system.matrix, system.rhs
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", PRECONDITIONERS)
+@pytest.mark.parametrize("case", CASES)
+def test_trace_systems(case, name, single):
+    matrix, rhs = poisson(*CASES[case])
+    linear = Gmres(GPU, name, single, tolerance=1e-10)
+    x, expected = linear(matrix, rhs), direct(matrix, rhs)
+    np.testing.assert_allclose(x, expected, atol=1e-7 * abs(expected).max())
+    (solution,) = linear.solutions
+    residual = np.linalg.norm(rhs.ravel() - matrix.to_csr() @ x.ravel())
+    np.testing.assert_allclose(solution.residual, residual, rtol=1e-2)
+    on_cpu = Gmres("cpu", name, single, tolerance=1e-10)
+    on_cpu(matrix, rhs)
+    assert abs(solution.iterations / on_cpu.solutions[0].iterations - 1) < 0.2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", PRECONDITIONERS)
+def test_preconditioners_are_those_of_the_host(name, dtype, monkeypatch):
+    """In stacks, with values that stay on the device."""
+    host = random_matrix(box((5, 4)), 4, 2, dtype, np.random.default_rng(1))
+    host.values[:, 0] += 60 * np.eye(host.m, dtype=dtype)
+    monkeypatch.setattr(preconditioner, "STACK", 2**17)
+    there = PRECONDITIONERS[name](BlockMatrix(GPU.array(host.values), host.columns))
+    expected = PRECONDITIONERS[name](host).values
+    assert there.values.dtype == dtype
+    tolerance = 1e3 * np.finfo(dtype).eps * abs(expected).max()
+    np.testing.assert_allclose(GPU.to_numpy(there.values), expected, atol=tolerance)
+
+
+def test_a_singular_block_is_told():
+    host = random_matrix(box((3, 3)), 1, 2, "float64", np.random.default_rng(1))
+    host.values[4] = 0
+    for make in PRECONDITIONERS.values():
+        with pytest.raises(np.linalg.LinAlgError):
+            make(BlockMatrix(GPU.array(host.values), host.columns))
+
+
+def test_newton_and_gmres():
+    linear = Gmres(GPU, restart=100, tolerance=1e-6)
+    result = hdg.solve(Couette().gas, box((6, 6)), 3, linear_solver=linear, device=GPU)
+    expected = hdg.solve(Couette().gas, box((6, 6)), 3)
+    np.testing.assert_allclose(result.u, expected.u, atol=1e-8)
+    assert len(linear.solutions) == len(result.history) - 1
+
+
+def test_cupys_gmres_finds_the_same_and_takes_no_fewer_steps():
+    """Its callback is told the residual at the ends of cycles only."""
+    from cupyx.scipy.sparse.linalg import LinearOperator
+    from cupyx.scipy.sparse.linalg import gmres as cupy_gmres
+
+    matrix, rhs = poisson(*CASES["triangles"])
+    product, inverse = product_on(matrix, GPU), product_on(schwarz(matrix), GPU)
+    b = GPU.array(rhs.reshape(-1))
+
+    def operator(of):
+        def applied(x):
+            y = GPU.zeros(b.size, b.dtype)
+            of(x, y)
+            return y
+
+        return LinearOperator(matrix.shape, applied, dtype=b.dtype)
+
+    x, info = cupy_gmres(operator(product), b, M=operator(inverse), rtol=1e-9, restart=30)
+    found = gmres(product, b, GPU, inverse, restart=30, tolerance=1e-9)
+    assert info == 0 and found.converged
+    scale = abs(GPU.to_numpy(x)).max()
+    np.testing.assert_allclose(GPU.to_numpy(found.x), GPU.to_numpy(x), atol=1e-6 * scale)
+
+
+def test_no_more_memory_is_taken_than_said():
+    """CuPy's pool may hand out little more than what the solve says that it takes at most."""
+    import cupy
+
+    host = random_matrix(box((60, 60)), 4, 3, "float64", np.random.default_rng(2))
+    host.values[:, 0] += 100 * np.eye(host.m)
+    rhs = np.ones((host.faces, host.m))
+    linear = Gmres(GPU, restart=30, tolerance=1e-10)
+    pool = cupy.get_default_memory_pool()
+    linear.solve(host, rhs)  # libraries take their own
+    pool.free_all_blocks()
+    before = pool.used_bytes()
+    try:
+        pool.set_limit(size=int(before + 1.05 * linear.memory(host).most))
+        assert linear.solve(host, rhs).converged
+    finally:
+        pool.set_limit(size=0)

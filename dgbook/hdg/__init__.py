@@ -3,6 +3,7 @@
 from dgbook.hdg import exact
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.cylinder import cylinder_mesh, flow_past_cylinder
+from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.local import State
 from dgbook.hdg.problem import (
     ConvectionDiffusion,
@@ -20,6 +21,8 @@ __all__ = [
     "BlockMatrix",
     "ConvectionDiffusion",
     "FarField",
+    "Gmres",
+    "GmresError",
     "Isothermal",
     "NavierStokes",
     "Neumann",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,46 @@ def test_a_part_passes_only_if_tests_ran_and_passed(
     code = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
     outcome = runner.judge(code, report)
     assert (outcome.passed, outcome.failed) == (passed, failed)
+
+
+CASES = """
+import pytest
+
+@pytest.mark.parametrize(
+    ("name", "order", "cc"),
+    [("a", 1, (7, 5)), ("a", 2, (7, 5)), ("b", 2, (7, 5)), ("a", 3, (9, 0)), ("b", 9, (9, 0))],
+)
+def test_kernel(name, order, cc): pass
+
+@pytest.mark.parametrize("flag", [True, False])
+@pytest.mark.parametrize("size", [1, 2.5])
+def test_sizes(size, flag): pass
+
+def test_alone(): pass
+"""
+
+
+def test_fewer_cases_still_have_all_kinds(tmp_path: Path) -> None:
+    """Names, pairs and flags once each; of numbers alone the first."""
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_a.py").write_text(CASES)
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", str(tmp_path)]
+
+    def cases(*options: str) -> list[str]:
+        lines = subprocess.run(
+            [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return [n.partition("::test_")[2] for n in lines.stdout.splitlines() if "::test_" in n]
+
+    assert len(cases()) == 5 + 4 + 1
+    assert cases("--kinds-once") == [
+        "kernel[a-1-cc0]",
+        "kernel[b-2-cc2]",
+        "kernel[a-3-cc3]",
+        "sizes[1-True]",
+        "sizes[1-False]",
+        "alone",
+    ]
 
 
 def test_a_pytest_that_crashed_has_failed(tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""An option for every tier: fewer cases of each test."""
+
+from numbers import Real
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--kinds-once",
+        action="store_true",
+        help="of a test's cases, run the first and those with a parameter's value that is new, "
+        "where numbers, of elements and orders say, are not new",
+    )
+
+
+@pytest.hookimpl(trylast=True)  # of the tests that `-k` leaves
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--kinds-once"):
+        return
+    seen: set[tuple[str, ...]] = set()
+    chosen, others = [], []
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        # By their texts, since arrays are not hashable.
+        kinds = {(test, name, repr(value)) for name, value in parameters.items() if _tells(value)}
+        (others if kinds | {(test,)} <= seen else chosen).append(item)
+        seen |= kinds | {(test,)}
+    items[:] = chosen
+    config.hook.pytest_deselected(items=others)
+
+
+def _tells(value: object) -> bool:
+    return isinstance(value, bool) or not isinstance(value, Real)

@@ -42,6 +42,12 @@ gpu: .venv/made
 	$(RUN) -m dgbook bench maxwell stage variants table2 scattering
 	$(RUN) -m dgbook bench maxwell plans --orders 4 --dtypes float32 --dofs 8000000
 	$(RUN) -m dgbook bench maxwell sizes --orders 2..7 --dtypes float32
+	$(RUN) -m dgbook tune euler
+	$(RUN) -m dgbook bench euler stage blocks sizes kernels levers counters vortex figure2
+	$(RUN) -m dgbook tune acoustics --dtypes float32
+	$(RUN) -m dgbook bench acoustics stage parts error --dtypes float32
+	$(RUN) -m dgbook bench hdg product tables
+	$(RUN) -m dgbook bench swept launch step cores
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
 
 assignments: .venv/made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numba
@@ -160,7 +160,7 @@ def bench(
     size: int,
     orders: Mapping[str, Sequence[int]],
 ) -> None:
-    """Measure on this GPU, show every row as it comes, and write records.
+    """The records of a family whose problems have an order, a precision and a size.
 
     Parameters
     ----------
@@ -179,28 +179,60 @@ def bench(
     ValueError
         If there is no such record, or what is to be added to was measured by another version.
     """
+    make_records(
+        arguments,
+        family,
+        known,
+        lambda what: (orders[what], arguments.dtypes, size),
+        lambda what, row: row["order"] in orders[what] and row["dtype"] in arguments.dtypes,
+        line,
+    )
+
+
+def make_records(
+    arguments: argparse.Namespace,
+    family: str,
+    known: Mapping[str, Callable[..., Rows]],
+    parts: Callable[[str], tuple],
+    measured_again: Callable[[str, Mapping[str, Any]], bool],
+    shown: Callable[[Mapping[str, Any], Device], str],
+) -> None:
+    """Measure on this GPU, show every row as it comes, and write records.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        With `what`, `out` and `add`.
+    family : str
+    known : mapping of str to function
+        By the record's name what makes its rows: ``make(*parts(name), device, ceiling)``.
+    parts : function
+        ``parts(name)`` says of a record what is measured, as the function that makes it needs it.
+    measured_again : function
+        ``measured_again(name, row)``: whether a row of an earlier record is among that.
+    shown : function
+        ``shown(row, device)``, a row as a line of text.
+
+    Raises
+    ------
+    ValueError
+        If there is no such record, or what is to be added to was measured by another version.
+    """
     unknown = sorted(set(arguments.what) - set(known))
     if unknown:
         raise ValueError(f"RECORD = {unknown[0]!r}; allowed are {', '.join(known)}")
     device = find_device("cuda")
     here = records.environment(device)
     earlier = {
-        what: earlier_rows(
-            f"{family}/{what}",
-            here,
-            arguments,
-            lambda row, what=what: (
-                row["order"] in orders[what] and row["dtype"] in arguments.dtypes
-            ),
-        )
+        what: earlier_rows(f"{family}/{what}", here, arguments, partial(measured_again, what))
         for what in arguments.what
     }
     ceiling = ceilings(device)
     for what in arguments.what:
         rows = []
-        for found in known[what](orders[what], arguments.dtypes, size, device, ceiling):
+        for found in known[what](*parts(what), device, ceiling):
             rows.append(found)
-            print(line(found, device), flush=True)
+            print(shown(found, device), flush=True)
         content = {
             "name": f"{family}/{what}",
             **here,

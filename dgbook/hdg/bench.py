@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from dgbook import options, records
+from dgbook import measuring, options
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.roofline import ceilings
 from dgbook.hdg import measure
 from dgbook.hdg.plan import METHODS, default_plan, illegal
 from dgbook.hdg.product import shape_of
-from dgbook.measuring import earlier_rows
 from dgbook.records import live
 
 GIGABYTES = 2.0
@@ -60,28 +57,15 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Measure the product with a trace matrix on this GPU and write records."""
-    unknown = sorted(set(arguments.what) - set(measure.RECORDS))
-    if unknown:
-        allowed = ", ".join(measure.RECORDS)
-        raise ValueError(f"RECORD = {unknown[0]!r}; allowed are {allowed}")
-    device = find_device("cuda")
-    here = records.environment(device)
-    again = partial(_measured_again, arguments)
-    earlier = {what: earlier_rows(f"hdg/{what}", here, arguments, again) for what in arguments.what}
-    ceiling = ceilings(device)
     parts = arguments.orders, arguments.dtypes, arguments.dims, arguments.gigabytes * 1e9
-    for what in arguments.what:
-        rows = []
-        for found in measure.RECORDS[what](*parts, device, ceiling):
-            rows.append(found)
-            print(line(found, device), flush=True)
-        content = {
-            "name": f"hdg/{what}",
-            **here,
-            "ceilings": ceiling.as_dict(),
-            "rows": [*earlier[what], *rows],
-        }
-        print("written:", records.save(content, arguments.out), flush=True)
+    measuring.make_records(
+        arguments,
+        "hdg",
+        measure.RECORDS,
+        lambda _: parts,
+        lambda _, row: _measured_again(arguments, row),
+        line,
+    )
 
 
 def tune(arguments: argparse.Namespace) -> None:

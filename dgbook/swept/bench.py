@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
-from dgbook import records
+from dgbook import measuring
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.roofline import ceilings
-from dgbook.measuring import earlier_rows
 from dgbook.records import live
 from dgbook.swept import measure
 from dgbook.swept.plan import DTYPES, SCHEMES, plans
@@ -49,30 +46,15 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Measure the swept rule on this GPU and write records."""
-    unknown = sorted(set(arguments.what) - set(measure.RECORDS))
-    if unknown:
-        allowed = ", ".join(measure.RECORDS)
-        raise ValueError(f"RECORD = {unknown[0]!r}; allowed are {allowed}")
-    device = find_device("cuda")
-    here = records.environment(device)
-    again = partial(_measured_again, arguments)
-    earlier = {
-        what: earlier_rows(f"swept/{what}", here, arguments, again) for what in arguments.what
-    }
-    ceiling = ceilings(device)
     parts = arguments.problems, arguments.schemes, arguments.dtypes, arguments.sizes
-    for what in arguments.what:
-        rows = []
-        for found in measure.RECORDS[what](*parts, device, ceiling):
-            rows.append(found)
-            print(line(found, device), flush=True)
-        content = {
-            "name": f"swept/{what}",
-            **here,
-            "ceilings": ceiling.as_dict(),
-            "rows": [*earlier[what], *rows],
-        }
-        print("written:", records.save(content, arguments.out), flush=True)
+    measuring.make_records(
+        arguments,
+        "swept",
+        measure.RECORDS,
+        lambda _: parts,
+        lambda _, row: _measured_again(arguments, row),
+        line,
+    )
 
 
 def tune(arguments: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING, SIMULATOR
 
-from dgbook import records, reproduce
+from dgbook import measuring, records, reproduce
 from dgbook.__main__ import main
 from dgbook.gpu.probes import LaunchCost
 from dgbook.gpu.timing import Timing
@@ -161,10 +161,10 @@ def arguments(**changes):
 
 def test_a_record_is_made_in_parts(tmp_path, monkeypatch):
     few(monkeypatch)
-    monkeypatch.setattr(bench, "find_device", lambda _: SIMULATOR)
-    monkeypatch.setattr(bench, "ceilings", lambda _: CEILING)
+    monkeypatch.setattr(measuring, "find_device", lambda _: SIMULATOR)
+    monkeypatch.setattr(measuring, "ceilings", lambda _: CEILING)
     here = {k: v for k, v in stopped_clock.content("a/b", []).items() if k not in ("name", "rows")}
-    monkeypatch.setattr(bench.records, "environment", lambda _: here)
+    monkeypatch.setattr(records, "environment", lambda _: here)
     part = {"dtypes": ["float32"], "sizes": [64], "out": tmp_path, "add": True}
     bench.bench(arguments(problems=["heat"], schemes=["classic", "tiled"], **part))
     bench.bench(arguments(problems=["heat"], schemes=["shared"], **part))

@@ -173,8 +173,8 @@ class Heat(Problem):
 class KuramotoSivashinsky(Problem):
     """The Kuramoto-Sivashinsky equation u_t = -u u_x - u_xx - u_xxxx, periodic (appendix C).
 
-    Central differences on five points (equation 7) and the midpoint rule (8, 9). Chaotic: after
-    t = 20 or so two runs that differ by a rounding error have little in common.
+    Central differences on five points (equation 7) and the midpoint rule (8, 9). Chaotic: a
+    rounding error of single precision grows to the size of the waves within t = 60 or so.
 
     Parameters
     ----------

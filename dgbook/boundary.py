@@ -1,5 +1,6 @@
 """Which condition holds on which face of a mesh's named boundaries."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,21 @@ def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray
                 )
         found.append((boundary[name], faces))
     return found
+
+
+def check_condition(condition: Any, words: Collection[str]) -> None:
+    """Whether a condition is one of a family's words, or a function of (x, y, z, t).
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if not callable(condition) and condition not in words:
+        raise ValueError(
+            f"boundary condition {condition!r}; allowed are "
+            f"{', '.join(map(repr, words))} and functions of (x, y, z, t)"
+        )
 
 
 def stacked_fields(

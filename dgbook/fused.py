@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -82,7 +83,7 @@ class FusedPlan:
 
 
 @dataclass(frozen=True)
-class NodalShape:
+class NodalShape(ABC):
     """The sizes that kernels close over; each family says how its kernels use memory.
 
     Attributes
@@ -114,13 +115,13 @@ class NodalShape:
         """Columns of D in a product on tensor cores."""
         return 32 // self.itemsize
 
+    @abstractmethod
     def shared_bytes(self, plan: FusedPlan) -> int:
         """Shared memory of a block."""
-        raise NotImplementedError
 
+    @abstractmethod
     def stuck(self, plan: FusedPlan) -> str:
         """Why Numba's kernel cannot take so many columns at a time, or an empty string."""
-        raise NotImplementedError
 
 
 # ----------------------------------------------------------------------------------------- plans
@@ -312,7 +313,7 @@ def lengthened(values: np.ndarray) -> np.ndarray:
     return np.concatenate([values, np.zeros((SPARE, *values.shape[1:]), values.dtype)])
 
 
-class FusedStage:
+class FusedStage(ABC):
     """Launches of one kernel that does a whole stage; a family's launcher is made of it.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
@@ -362,13 +363,13 @@ class FusedStage:
         self.arrays = self.arrays | matrices
         self.kernel = self._kernel(plan)
 
+    @abstractmethod
     def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
         """Matrices in the order in which the plan's threads read them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _kernel(self, plan: FusedPlan) -> Any:
         """The plan's kernel."""
-        raise NotImplementedError
 
     @property
     def real(self) -> type:

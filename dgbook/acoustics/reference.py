@@ -9,8 +9,9 @@ import numpy as np
 
 from dgbook.acoustics.bernstein import BernsteinBasis, bernstein_basis
 from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES, flux_weights, mirror
-from dgbook.boundary import conditions_of_faces, stacked_fields
+from dgbook.boundary import check_condition, conditions_of_faces, stacked_fields
 from dgbook.element import NodalElement
+from dgbook.media import material
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
 from dgbook.trace import Trace, trace
 
@@ -274,8 +275,8 @@ def assemble(
     for name, value, allowed in (("basis", basis, BASES), ("flux", flux, FLUXES)):
         if value not in allowed:
             raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
-    kappa = _material("kappa", kappa, mesh.K)
-    rho = _material("rho", rho, mesh.K)
+    kappa = material("kappa", kappa, mesh.K)
+    rho = material("rho", rho, mesh.K)
     # Control points are numbered as nodes are: either basis has the trace of the nodal element.
     element = NodalElement(3, order)
     connectivity = trace(mesh, element)
@@ -290,7 +291,7 @@ def assemble(
     mirrors = np.zeros((len(k), 2))
     sources = []
     for condition, faces in conditions_of_faces(mesh, boundary):
-        _check(condition)
+        check_condition(condition, CONDITIONS)
         mirrors[faces] = mirror(condition)
         if mirror(condition) == (0.0, 0.0):
             outside = own[k[faces], f[faces]]
@@ -321,20 +322,3 @@ def _basis(name: str, element: NodalElement, dtype: str) -> NodalBasis | Bernste
     if name == "bernstein":
         return bernstein_basis(element.order, dtype)
     return NodalBasis(element, element.derivative.astype(dtype), element.lift.astype(dtype))
-
-
-def _material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
-    values = np.asarray(value, dtype=np.float64)
-    if values.shape not in ((), (K,)):
-        raise ValueError(f"{name} has shape {values.shape}; allowed: a number or ({K},)")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(f"{name} = {value}; allowed: positive and finite")
-    return np.broadcast_to(values, (K,))
-
-
-def _check(condition) -> None:
-    if not callable(condition) and condition not in CONDITIONS:
-        raise ValueError(
-            f"boundary condition {condition!r}; allowed are "
-            f"{', '.join(map(repr, CONDITIONS))} and functions of (x, y, z, t)"
-        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import conditions_of_faces, stacked_fields
+from dgbook.boundary import check_condition, conditions_of_faces, stacked_fields
 from dgbook.element import NodalElement
 from dgbook.maxwell.problem import (
     CONDITIONS,
@@ -17,6 +17,7 @@ from dgbook.maxwell.problem import (
     curl,
     keeps,
 )
+from dgbook.media import material
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
 from dgbook.trace import Trace, trace
 
@@ -200,8 +201,8 @@ def assemble(
             raise ValueError(f"{name}.dim = {value.dim}; Maxwell's equations here have 3")
     if flux not in FLUXES:
         raise ValueError(f"flux = {flux!r}; allowed are {', '.join(map(repr, FLUXES))}")
-    epsilon = _material("epsilon", epsilon, mesh.K)
-    mu = _material("mu", mu, mesh.K)
+    epsilon = material("epsilon", epsilon, mesh.K)
+    mu = material("mu", mu, mesh.K)
     geometry = geometric_factors(mesh)
     connectivity = trace(mesh, element)
     k, f = connectivity.boundary_faces.T
@@ -214,7 +215,7 @@ def assemble(
     mirrors = np.zeros((len(k), 2))
     sources = []
     for condition, faces in conditions_of_faces(mesh, boundary):
-        _check(condition)
+        check_condition(condition, CONDITIONS)
         mirrors[faces] = keeps(condition)
         if keeps(condition) == (0.0, 0.0):
             upwinding[k[faces], f[faces]] = 1.0
@@ -242,20 +243,3 @@ def assemble(
         sources=tuple(sources),
         boundary_points=points[:, connectivity.interior[k, f]],
     )
-
-
-def _material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
-    values = np.asarray(value, dtype=np.float64)
-    if values.shape not in ((), (K,)):
-        raise ValueError(f"{name} has shape {values.shape}; allowed: a number or ({K},)")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(f"{name} = {value}; allowed: positive and finite")
-    return np.broadcast_to(values, (K,))
-
-
-def _check(condition) -> None:
-    if not callable(condition) and condition not in CONDITIONS:
-        raise ValueError(
-            f"boundary condition {condition!r}; allowed are "
-            f"{', '.join(map(repr, CONDITIONS))} and functions of (x, y, z, t)"
-        )

@@ -136,12 +136,21 @@ def launch_counted(functions: Sequence[Callable[[], None]]) -> None:
 # ---------------------------------------------------------------------------------- command line
 
 
-def add_bench_arguments(parser: argparse.ArgumentParser, family: str, names: Iterable[str]) -> None:
-    """The options of `bench` but for those that say how much is measured."""
+def add_bench_arguments(
+    parser: argparse.ArgumentParser,
+    family: str,
+    names: Iterable[str],
+    parts: str = "orders and precisions",
+) -> None:
+    """The options of `bench` but for those that say how much is measured, of which `parts` tells.
+
+    The first name is the record that is made if none is given.
+    """
+    names = list(names)
     parser.add_argument(
         "what",
         nargs="*",
-        default=["stage"],
+        default=names[:1],
         metavar="RECORD",
         help=f"{', '.join(names)}: which records are made, under {family}/",
     )
@@ -149,7 +158,7 @@ def add_bench_arguments(parser: argparse.ArgumentParser, family: str, names: Ite
     parser.add_argument(
         "--add",
         action="store_true",
-        help="keep what today's record has of other orders and precisions: it is made part by part",
+        help=f"keep what today's record has of other {parts}: it is made part by part",
     )
 
 

@@ -129,6 +129,38 @@ def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
     return values
 
 
+def initial_of(arguments: argparse.Namespace, wave: bool) -> str:
+    """What waves are at the start, "mode", "pulse" or "zero": --initial, or what fits.
+
+    Raises
+    ------
+    ValueError
+        For a mode on a mesh of the reader's, or nothing at all where no wave comes in.
+    """
+    fitting = "zero" if wave else "pulse" if arguments.mesh else "mode"
+    initial = arguments.initial or fitting
+    if initial == "mode" and arguments.mesh:
+        raise ValueError("--initial mode with --mesh: the mode of the cube only is known")
+    if initial == "zero" and not wave:
+        raise ValueError("--initial zero: nothing would happen without an incident wave")
+    return initial
+
+
+def fields_at_start(
+    initial: str, mode: Callable, pulse: Callable, mesh: Mesh, fields: int
+) -> Callable:
+    """What `initial_of` names as a function of (x, y, z) that returns so many fields.
+
+    ``mode(x, y, z, t)`` is an exact solution; ``pulse(center, width)`` such a function.
+    """
+    if initial == "mode":
+        return lambda x, y, z: mode(x, y, z, 0.0)
+    if initial == "zero":
+        return lambda x, y, z: [np.zeros_like(x)] * fields
+    lower, upper = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    return pulse((lower + upper) / 2, float((upper - lower).min()) / 6)
+
+
 def faces_of(mesh: Mesh, words: dict[str, str], wanted: tuple[str, ...]) -> np.ndarray:
     """The boundary faces whose condition is one of those words, rows (element, face)."""
     faces = [mesh.boundary[name] for name, word in words.items() if word in wanted]

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> None:
     words = running.words_of(arguments.boundary, list(mesh.boundary), WORDS, "soft")
     matter = {name: running.matter_of(name, getattr(arguments, name), mesh) for name in MATTER}
     wave = _wave(arguments, mesh, words, matter)
-    initial = _initial(arguments, wave)
+    initial = running.initial_of(arguments, wave is not None)
     solver = Solver(
         mesh,
         arguments.order,
@@ -108,13 +108,14 @@ def run(arguments: argparse.Namespace) -> None:
     }
     running.refuse_if_too_large(solver, solver.memory_bytes())
     mode = CubeMode(*(float(values[0]) for values in matter.values()))
+    begun = running.fields_at_start(initial, mode, pulse, mesh, len(Solver.fields))
     march, energy = running.begin(
         solver,
         files,
         problem,
         arguments.resume,
         arguments.t_end,
-        lambda: solver.interpolate(_fields(initial, mode, mesh)),
+        lambda: solver.interpolate(begun),
         solver.energy,
     )
     first = march.done
@@ -164,27 +165,6 @@ def _wave(
         slowness = np.sqrt(rho / kappa)
         delay = QUIET * wave.width - slowness * running.first_along(mesh, faces, wave.direction)
     return PlaneWave(wave.direction, wave.width, delay, kappa, rho)
-
-
-def _initial(arguments: argparse.Namespace, wave: PlaneWave | None) -> str:
-    """What the fields are at the start, in a word."""
-    fitting = "zero" if wave else "pulse" if arguments.mesh else "mode"
-    initial = arguments.initial or fitting
-    if initial == "mode" and arguments.mesh:
-        raise ValueError("--initial mode with --mesh: the mode of the cube only is known")
-    if initial == "zero" and not wave:
-        raise ValueError("--initial zero: nothing would happen without an incident wave")
-    return initial
-
-
-def _fields(initial: str, mode: CubeMode, mesh: Mesh) -> Callable:
-    """The fields at the start as a function of (x, y, z)."""
-    if initial == "mode":
-        return lambda x, y, z: mode(x, y, z, 0.0)
-    if initial == "zero":
-        return lambda x, y, z: [np.zeros_like(x)] * 4
-    lower, upper = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-    return pulse((lower + upper) / 2, float((upper - lower).min()) / 6)
 
 
 def pulse(center: np.ndarray, width: float) -> Callable:

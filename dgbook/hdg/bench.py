@@ -20,19 +20,8 @@ GIGABYTES = 2.0
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `bench`."""
-    parser.add_argument(
-        "what",
-        nargs="*",
-        default=["product"],
-        metavar="RECORD",
-        help=f"{', '.join(measure.RECORDS)}: which records are made, under hdg/",
-    )
-    parser.add_argument("--out", help="folder for the records; chapters/records if not given")
-    parser.add_argument(
-        "--add",
-        action="store_true",
-        help="keep what today's record has of other dimensions, orders and precisions: it is made "
-        "part by part",
+    measuring.add_bench_arguments(
+        parser, "hdg", measure.RECORDS, "dimensions, orders and precisions"
     )
     _add_sizes(parser)
 

@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> None:
         name: running.matter_of(name, getattr(arguments, name), mesh) for name in ("epsilon", "mu")
     }
     wave = _wave(arguments, mesh, words, matter)
-    initial = _initial(arguments, words)
+    initial = running.initial_of(arguments, bool(set(WAVES) & set(words.values())))
     conditions = {"incident": wave, "scatterer": Scatterer(wave) if wave else None}
     solver = Solver(
         mesh,
@@ -105,13 +105,14 @@ def run(arguments: argparse.Namespace) -> None:
     }
     mode = BoxMode()
     running.refuse_if_too_large(solver, solver.memory_bytes())
+    begun = running.fields_at_start(initial, mode, pulse, mesh, len(Solver.fields))
     march, energy = running.begin(
         solver,
         files,
         problem,
         arguments.resume,
         arguments.t_end,
-        lambda: solver.interpolate(_fields(initial, mode, mesh)),
+        lambda: solver.interpolate(begun),
         solver.energy,
     )
     first = march.done
@@ -176,28 +177,6 @@ def _wave(
         ahead = QUIET * wave.parameter if wave.shape == "gaussian" else 0.0
         delay = ahead - running.first_along(mesh, faces, wave.direction)
     return PlaneWave(wave.direction, wave.polarization, wave.shape, wave.parameter, delay)
-
-
-def _initial(arguments: argparse.Namespace, words: dict[str, str]) -> str:
-    """What the fields are at the start, in a word."""
-    waves = set(WAVES) & set(words.values())
-    fitting = "zero" if waves else "pulse" if arguments.mesh else "mode"
-    initial = arguments.initial or fitting
-    if initial == "mode" and arguments.mesh:
-        raise ValueError("--initial mode with --mesh: the mode of the cube only is known")
-    if initial == "zero" and not waves:
-        raise ValueError("--initial zero: nothing would happen without an incident wave")
-    return initial
-
-
-def _fields(initial: str, mode: BoxMode, mesh: Mesh) -> Callable:
-    """The fields at the start as a function of (x, y, z)."""
-    if initial == "mode":
-        return lambda x, y, z: mode(x, y, z, 0.0)
-    if initial == "zero":
-        return lambda x, y, z: [np.zeros_like(x)] * 6
-    lower, upper = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-    return pulse((lower + upper) / 2, float((upper - lower).min()) / 6)
 
 
 def pulse(center: np.ndarray, width: float) -> Callable:

@@ -17,19 +17,8 @@ from dgbook.swept.problem import PROBLEMS, as_problem
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `bench`."""
-    parser.add_argument(
-        "what",
-        nargs="*",
-        default=["step"],
-        metavar="RECORD",
-        help=f"{', '.join(measure.RECORDS)}: which records are made, under swept/",
-    )
-    parser.add_argument("--out", help="folder for the records; chapters/records if not given")
-    parser.add_argument(
-        "--add",
-        action="store_true",
-        help="keep what today's record has of other problems, schemes, precisions and sizes: it is "
-        "made part by part",
+    measuring.add_bench_arguments(
+        parser, "swept", measure.RECORDS, "problems, schemes, precisions and sizes"
     )
     add_tune_arguments(parser)
 

@@ -215,7 +215,7 @@ class ConvectionDiffusion(Problem):
     ) -> tuple[np.ndarray, np.ndarray]:
         """c, and -kappa on the diagonal."""
         dim = len(q[0])
-        by_q = -self.diffusivity * np.eye(dim, like=u).astype(u.dtype)
+        by_q = -self.diffusivity * np.asarray(np.eye(dim, dtype=u.dtype), like=u)
         return a[None, :, None], by_q.reshape(1, dim, 1, dim, *[1] * (u.ndim - 1))
 
     def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
@@ -287,13 +287,13 @@ class Poisson(Problem):
         """Zero, and -kappa on the diagonal."""
         n, dim = q.shape[:2]
         points = [1] * (u.ndim - 1)
-        by_q = -self.diffusivity * np.eye(n * dim, like=u).astype(u.dtype)
+        by_q = -self.diffusivity * np.asarray(np.eye(n * dim, dtype=u.dtype), like=u)
         by_u = np.zeros((n, dim, n, *points), u.dtype, like=u)
         return by_u, by_q.reshape(n, dim, n, dim, *points)
 
     def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
         """kappa / length."""
-        return np.full(uhat.shape, self.diffusivity / self.length, like=uhat)
+        return np.full_like(uhat, self.diffusivity / self.length)
 
     def condition(self, condition: Neumann, x: np.ndarray, normal: np.ndarray) -> Affine:
         """-hhat + g = 0."""
@@ -450,8 +450,8 @@ class NavierStokes(Problem):
         """By the rules of differentiation, along every unit vector of u and of q."""
         n, dim = q.shape[:2]
         points = [1] * (u.ndim - 1)
-        unit_u = np.eye(n, like=u).reshape(n, n, *points)
-        unit_q = np.eye(n * dim, like=u).reshape(n, dim, n * dim, *points)
+        unit_u = np.asarray(np.eye(n), like=u).reshape(n, n, *points)
+        unit_q = np.asarray(np.eye(n * dim), like=u).reshape(n, dim, n * dim, *points)
         by_u = self._variation(u[:, None], q[:, :, None], unit_u, 0 * unit_u[:, None, :1])
         by_q = self._variation(u[:, None], q[:, :, None], 0 * unit_u[:, :1], unit_q)
         return by_u, by_q.reshape(n, dim, n, dim, *u.shape[1:])
@@ -488,7 +488,7 @@ class NavierStokes(Problem):
     def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
         """|v . n| + c, and the diffusivities; or tau."""
         if self.stabilisation_factor is not None:
-            return np.full(uhat.shape, self.stabilisation_factor, like=uhat)
+            return np.full_like(uhat, self.stabilisation_factor)
         vn = (uhat[1:-1] * normal).sum(axis=0) / uhat[0]
         c = np.sqrt(self.gamma * self.pressure(uhat) / uhat[0])
         S = np.repeat((abs(vn) + c)[None], len(uhat), axis=0)

@@ -63,6 +63,13 @@ FACTS = {
         hidden=("reference_factors", "count_barriers", "slope(u", "Counted", "racing_from"),
         note="TimeLimit in test-1-1, Crash in test-1-2",
     ),
+    "05_eliminate_and_multiply": Facts(
+        answers=19,
+        extra=frozenset(),
+        by_hand=frozenset({"answer-1-4", "answer-4-3", "answer-5-3"}),
+        hidden=("reference_line", "rows_of", "arrays_of", "tiled_like", "noise"),
+        note="TimeLimit in test-2-4, Crash in test-4-2",
+    ),
     "06_triangles_and_diamonds": Facts(
         answers=17,
         extra=frozenset(),

@@ -272,6 +272,38 @@ def vortex() -> None:
     save(CHAPTER_MESHES / "vortex.msh")
 
 
+def cylinder() -> None:
+    """The upper half of the plane around a cylinder of diameter 1, out to a radius of 40.
+
+    A flow that is its own mirror image needs no other half. The cylinder is half a polygon of 32
+    edges; elements grow with the radius, slower behind the body. Boundaries "cylinder", "axis" (the
+    line y = 0 before and behind it) and "farfield", region "fluid".
+    """
+    start()
+    geo, field = gmsh.model.geo, gmsh.model.mesh.field
+    center, top = geo.addPoint(0, 0, 0), geo.addPoint(0, 40, 0)
+    west, front, rear, east = (geo.addPoint(x, 0, 0) for x in (-40, -0.5, 0.5, 40))
+    body = geo.addCircleArc(rear, center, front)
+    outer = [geo.addCircleArc(east, center, top), geo.addCircleArc(top, center, west)]
+    axis = [geo.addLine(west, front), geo.addLine(rear, east)]
+    geo.addPlaneSurface([geo.addCurveLoop([*outer, axis[0], -body, axis[1]])])
+    geo.mesh.setTransfiniteCurve(body, 17)
+    geo.synchronize()
+    for name, curves in (("cylinder", [body]), ("axis", axis), ("farfield", outer)):
+        gmsh.model.addPhysicalGroup(1, curves, name=name)
+    gmsh.model.addPhysicalGroup(2, [1], name="fluid")
+    behind = "(Abs(x-2) - 1.7 + Abs(Abs(x-2) - 1.7)) / 2"  # how far from 0.3 < x < 3.7
+    sizes = []
+    for size in ("0.22 * Sqrt(x*x + y*y)", f"0.22 + 0.3 * y + 0.4 * {behind}"):
+        sizes.append(field.add("MathEval"))
+        field.setString(sizes[-1], "F", size)
+    smallest = field.add("Min")
+    field.setNumbers(smallest, "FieldsList", sizes)
+    field.setAsBackgroundMesh(smallest)
+    gmsh.model.mesh.generate(2)
+    save(CHAPTER_MESHES / "cylinder.msh")
+
+
 def two_boxes() -> None:
     """Two touching boxes in every version and kind of file, for the tests of the reader.
 
@@ -327,6 +359,7 @@ def periodic_cube() -> None:
 MESHES = {
     "aeroplane": aeroplane,
     "airfoil": airfoil,
+    "cylinder": cylinder,
     "vortex": vortex,
     "two_boxes": two_boxes,
     "periodic_cube": periodic_cube,

@@ -61,11 +61,23 @@ class Verdict:
         """The cells that have both the paper's value and ours."""
         return tuple(c for c in self.cells if c.paper is not None and c.ours is not None)
 
+    @property
+    def sentence(self) -> str:
+        """The verdict in a sentence, with the reason and how many values are the same."""
+        same, all_of_them = sum(c.same for c in self.compared), len(self.compared)
+        if self.word == MATCHES:
+            return f"{MATCHES} ({same} of {all_of_them} values)."
+        if self.word in (DIFFERS, UNEXPLAINED):
+            because = f" {self.because}" if self.because else ""
+            return f"{self.word}{because} ({same} of {all_of_them} values are the same)."
+        between = " " if self.word == CANNOT else "; "
+        return f"{self.word}{between + self.because if self.because else ''}."
+
     def __str__(self) -> str:
         item, name = self.item, self.paper.name
         head = [f"{name}, {item.number}: {item.title}", f"{item.kind}, chapter {item.chapter}"]
         head += textwrap.wrap(item.note, 100)
-        verdict = textwrap.wrap(f"Verdict: {self._sentence()}", 100)
+        verdict = textwrap.wrap(f"Verdict: {self.sentence}", 100)
         return "\n".join([*head, *self._table(), *verdict])
 
     def _table(self) -> list[str]:
@@ -90,16 +102,6 @@ class Verdict:
             ).rstrip()
             for line in lines
         ]
-
-    def _sentence(self) -> str:
-        same, all_of_them = sum(c.same for c in self.compared), len(self.compared)
-        if self.word == MATCHES:
-            return f"{MATCHES} ({same} of {all_of_them} values)."
-        if self.word in (DIFFERS, UNEXPLAINED):
-            because = f" {self.because}" if self.because else ""
-            return f"{self.word}{because} ({same} of {all_of_them} values are the same)."
-        between = " " if self.word == CANNOT else "; "
-        return f"{self.word}{between + self.because if self.because else ''}."
 
 
 def compare(paper: Paper, item: Item) -> Verdict:

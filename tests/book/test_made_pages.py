@@ -1,0 +1,182 @@
+"""Pages that are made when the book is built, and those that are written: both say what is."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from dgbook import reproduce
+from dgbook.reproduce.verdict import ALONE
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "_ext"))
+
+import book_tables  # noqa: E402
+
+PAPERS = pytest.mark.parametrize("paper", reproduce.papers(), ids=lambda paper: paper.name)
+
+
+def page(name: str) -> str:
+    """The source of a page."""
+    return (ROOT / "chapters" / f"{name}.md").read_text(encoding="utf-8")
+
+
+@cache
+def sections(chapter: int) -> dict[int, str]:
+    """What stands in each section of a chapter, by its number."""
+    (path,) = (ROOT / "chapters").glob(f"{chapter:02}_*.ipynb")
+    cells = nbformat.read(path, as_version=4).cells
+    text = "\n".join(cell.source for cell in cells)
+    parts = re.split(r"^## (\d+)\. ", text, flags=re.M)[1:]
+    return {int(number): body for number, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+# ---------------------------------------------------------------------------------------- tables
+
+
+@PAPERS
+def test_every_item_has_a_row_with_its_verdict(paper, monkeypatch) -> None:
+    """In the paper's order, each with what `reproduce` says."""
+    verdicts, compare = [], reproduce.compare
+
+    def noted(*arguments):
+        verdicts.append(compare(*arguments))
+        return verdicts[-1]
+
+    monkeypatch.setattr(reproduce, "compare", noted)
+    rows = book_tables.reproductions(paper.name).split("\n\n")[1].splitlines()[2:]
+    assert [re.match(r"\| `(\w+)`", row).group(1) for row in rows] == [i.id for i in paper.items]
+    for row, verdict in zip(rows, verdicts, strict=True):
+        assert book_tables.escape(verdict.sentence) in row
+        assert ("RECORDED" in row) == bool(verdict.ours and verdict.ours.label)
+        assert f"{{ch}}`{verdict.item.chapter}`" in row
+        if verdict.word == ALONE and (named := re.search(r"in chapter (\d+)", verdict.because)):
+            assert int(named.group(1)) == verdict.item.chapter
+
+
+def test_all_records_are_listed() -> None:
+    """Every file, by family and name, with the number of its rows."""
+    listed = book_tables.record_list()
+    families = dict(re.findall(r"^\| `(\w+)/` \| (.+?) \|", listed, re.M))
+    for path in (ROOT / "chapters" / "records").glob("*.json"):
+        family, _, what = path.name.split("__")[0].partition("-")
+        assert f"`{what}`" in families[family]
+
+
+def test_every_wrong_kernel_is_listed_and_tested() -> None:
+    """All files of tests/broken have mistakes, and a test of the simulator's tier loads them."""
+    tests = [path.read_text() for path in (ROOT / "tests" / "simulator").glob("test_*.py")]
+    kinds = book_tables.broken_kernels()
+    shown = book_tables.wrong_kernels()
+    assert sum(len(mistakes) for _, mistakes in kinds.values()) > 150
+    for stem, (about, mistakes) in kinds.items():
+        assert len(mistakes) >= 4 and about in shown
+        loads = re.compile(rf"from broken import {stem}\b|\W{stem}\.py")
+        assert any(loads.search(test) for test in tests), stem
+
+
+def test_every_assignment_is_told_whole() -> None:
+    """Points add up to 100, parts read by hand to 10, and each has wrong solutions."""
+    names = book_tables.assignment_names()
+    table, by_hand = book_tables.assignments(), book_tables.read_by_hand()
+    assert table.count("\n") == len(names) + 1
+    for row in table.splitlines()[2:]:
+        assert sum(map(int, re.findall(r"\((\d+)\)", row))) == 100
+        assert "| 90&nbsp;+&nbsp;10 |" in row
+    for name in names:
+        worth = re.findall(rf"^\| {int(name[:2])} \| \d\.\d \| (\d+) \|", by_hand, re.M)
+        assert sum(map(int, worth)) == 10
+        assert len(book_tables.wrong_work(name)) >= 10
+
+
+def test_every_chapter_promises_something() -> None:
+    """Three goals or more, and the time that it takes."""
+    chapters = book_tables.learning_goals().split("**{chapter}")[1:]
+    assert len(chapters) >= 9
+    for text in chapters:
+        assert re.search(r"\(\d+ minutes\)", text)
+        assert text.count("\n- ") >= 3
+
+
+def test_text_in_a_table_stays_text() -> None:
+    """What Markdown would take for markup is shown as it is."""
+    assert book_tables.escape("a|b  *c* `d` $e$ <f> [g] h_i") == (
+        r"a\|b \*c\* \`d\` \$e\$ \<f\> \[g\] h\_i"
+    )
+
+
+# -------------------------------------------------------------------------------------- glossary
+
+
+def glossary() -> list[tuple[str, str]]:
+    """Terms and definitions."""
+    block = re.search(r"```\{glossary\}\n(.+?)\n```", page("glossary"), re.S).group(1)
+    return re.findall(r"^(\S.*)\n((?:  .*\n?)+)", block, re.M)
+
+
+def test_terms_are_in_order() -> None:
+    """Alphabetical, whatever their case."""
+    terms = [term for term, _ in glossary()]
+    assert len(terms) > 80
+    assert terms == sorted(terms, key=str.lower)
+
+
+def test_terms_are_introduced_where_the_glossary_says() -> None:
+    """The section exists, and speaks of the term."""
+    written = {int(p.name[:2]) for p in (ROOT / "chapters").glob("[0-9]*.ipynb")}
+    missing = []
+    for term, definition in glossary():
+        places = re.findall(r"\{chapter\}`(\d+)\.?(\d*)`", definition)
+        assert places or "how_to_use" in definition, term
+        for chapter, section in places:
+            if not section or int(chapter) not in written:
+                continue
+            text = re.sub(r"\s+", " ", sections(int(chapter))[int(section)]).lower()
+            words = [word[:5] for word in re.findall(r"\w{3,}", term.lower()) if word != "the"]
+            if not any(word in text for word in words):
+                missing.append((term, f"{chapter}.{section}"))
+    assert not missing
+
+
+# -------------------------------------------------------------------------------------- notation
+
+
+def test_names_in_the_notation_are_names_in_the_code() -> None:
+    """What stands in typewriter, but for shapes, is found in the package."""
+    code = "\n".join(path.read_text() for path in (ROOT / "dgbook").rglob("*.py"))
+    known = set(re.findall(r"\w+", code))
+    rows = re.findall(r"^\| [^|\n]*\| ([^|\n]*`[^|\n]*)\| \{ch\}", page("notation"), re.M)
+    names = {name for row in rows for name in re.findall(r"`([A-Za-z_]\w*)", row)}
+    assert len(names) > 80
+    assert not names - known
+
+
+# ------------------------------------------------------------------------------- the built pages
+
+
+@pytest.mark.parametrize("name", ["reproductions", "instructors", "how_to_use", "glossary"])
+def test_nothing_is_left_as_typed(html: Path, name: str) -> None:
+    """All roles and directives have become something."""
+    built = (html / "chapters" / f"{name}.html").read_text()
+    article = built[built.index("<article") : built.index("</article>")]
+    assert "{ch}" not in article and "{chapter}" not in article and ":::" not in article
+
+
+def test_the_index_leads_into_the_chapters(html: Path) -> None:
+    """From a term to the section that introduces it, beside its definition."""
+    built = (html / "genindex.html").read_text()
+    entry = re.search(r"<strong>race</strong></a>(.+)", built).group(1)
+    assert 'href="chapters/07_' in entry and "#two-edges-one-element" in entry
+    assert len(set(re.findall(r'href="chapters/(\d+)_', built))) >= 9
+
+
+def test_a_chapter_is_linked_by_its_number(html: Path) -> None:
+    """The plan of the course leads to every chapter that there is."""
+    built = (html / "chapters" / "instructors.html").read_text()
+    for path in (html / "chapters").glob("[0-9]*.html"):
+        assert f'href="{path.name}"' in built

@@ -46,7 +46,7 @@ gpu: .venv/made
 	$(RUN) -m dgbook bench euler stage blocks sizes kernels levers counters vortex figure2
 	$(RUN) -m dgbook tune acoustics --dtypes float32
 	$(RUN) -m dgbook bench acoustics stage parts error --dtypes float32
-	$(RUN) -m dgbook bench hdg product tables
+	$(RUN) -m dgbook bench hdg product tables sizes cores solve
 	$(RUN) -m dgbook bench swept launch step cores
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
 

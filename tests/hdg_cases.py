@@ -1,6 +1,7 @@
 """Meshes and polynomials on which the hybridised method is tested."""
 
 import itertools
+from typing import ClassVar
 
 import numpy as np
 
@@ -100,10 +101,22 @@ class Alien(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class AlienDevice(Device):
-    """A device whose arrays are aliens; the methods are what `linearise` asks of a GPU's."""
+    """A device whose arrays are aliens; the methods are what solvers ask of a GPU's.
+
+    ``fetched`` are the sizes of all arrays that came to the host.
+    """
+
+    fetched: ClassVar[list[int]] = []
 
     def array(self, values):
         return Alien(np.array(values))
 
     def to_numpy(self, array):
+        self.fetched.append(array.size)
         return array.values.copy()
+
+    def zeros(self, shape, dtype):
+        return Alien(np.zeros(shape, dtype))
+
+    def synchronize(self):
+        """There is nothing to wait for."""

@@ -1,4 +1,4 @@
-"""Matrix products by NVIDIA's libraries, cuSPARSE and cuBLAS: the rivals of kernels of our own."""
+"""NVIDIA's libraries, cuSPARSE and cuBLAS: rivals of our own kernels, and small dense systems."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 
 ROW_MAJOR_BLOCKS = 0
 NOT_TRANSPOSED, TRANSPOSED = 0, 1
+TOGETHER = 2**16 - 1
+"""Small matrices in one call at most: as many as a grid has blocks along z."""
 _LETTERS = {"float32": "S", "float64": "D"}
 
 
@@ -122,6 +124,80 @@ def batched_product(matrices: Any) -> Callable[[Any, Any], None]:
         _check("cublas gemvStridedBatched", status)
 
     return product
+
+
+def batched_solve(matrices: Any, right: Any) -> Any:
+    """X with A X = B for many small A: cublas<t>getrfBatched and getrsBatched, once each.
+
+    CuPy's ``linalg.solve`` does so up to a size, and above it takes them one by one. Here they
+    stay together: thousands of them fill a GPU at any size. Arrays that are not a GPU's go to
+    NumPy's ``linalg.solve``.
+
+    Parameters
+    ----------
+    matrices : (count, n, n) array
+        A singular one gives numbers that are not finite on a GPU, which are for the caller to find.
+    right : (count, n, columns) array
+    """
+    if not hasattr(matrices, "__cuda_array_interface__"):
+        return np.linalg.solve(matrices, right)
+    from cupy import cublas
+
+    limit = cublas.get_batched_gesv_limit()
+    cublas.set_batched_gesv_limit(max(limit, matrices.shape[-1]))
+    try:
+        return cublas.batched_gesv(matrices, right)
+    finally:
+        cublas.set_batched_gesv_limit(limit)
+
+
+def gmres(
+    product: Callable[[Any, Any], None],
+    precondition: Callable[[Any, Any], None],
+    b: Any,
+    restart: int,
+    tolerance: float,
+) -> tuple[Any, int]:
+    """CuPy's restarted GMRES, and how many cycles it took.
+
+    Parameters
+    ----------
+    product, precondition : function
+        ``product(x, y)``, y = A x, and y = M x with M near the inverse of A.
+    b : array of the GPU
+    restart : int
+    tolerance : float
+        Of |b - A x| / |b|.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not arrive.
+    """
+    import cupy
+    from cupyx.scipy.sparse import linalg
+
+    def operator(function: Callable[[Any, Any], None]) -> Any:
+        def applied(x: Any) -> Any:
+            y = cupy.empty_like(b)
+            function(x.reshape(-1), y)
+            return y
+
+        return linalg.LinearOperator((b.size, b.size), applied, dtype=b.dtype)
+
+    norms: list[float] = []
+    x, info = linalg.gmres(
+        operator(product),
+        b,
+        M=operator(precondition),
+        rtol=tolerance,
+        restart=restart,
+        callback=norms.append,
+        callback_type="pr_norm",
+    )
+    if info:
+        raise RuntimeError(f"CuPy's GMRES did not arrive after {len(norms)} cycles")
+    return x, len(norms)
 
 
 def _function(module: Any, library: str, name: str, dtype: Any) -> Any:

@@ -90,6 +90,8 @@ def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bo
 
 def line(row: Mapping[str, Any], device: Device) -> str:
     """A row as a line of text, its numbers labelled LIVE; TB/s count bytes of the matrix."""
+    if "iterations" in row:
+        return solution_line(row, device)
     duration = live(row["seconds_median"] * 1e6, "us", device)
     rate = live(row["size"]["matrix_bytes"] / row["seconds_median"] * 1e-12, "TB/s", device)
     size = row["size"]
@@ -97,4 +99,18 @@ def line(row: Mapping[str, Any], device: Device) -> str:
     return (
         f"{size['dim']}D p={row['order']} m={size['m']} {row['dtype']} faces={size['faces']} "
         f"{row['path']:14} {duration.text():>11} {rate} {plan}"
+    )
+
+
+def solution_line(row: Mapping[str, Any], device: Device) -> str:
+    """A row about a whole solution as a line of text."""
+    size = row["size"]
+    duration = live(row["seconds_median"], "s", device)
+    spent = ", ".join(f"{name} {seconds:.3g}" for name, seconds in row["seconds"].items())
+    others = ", ".join(
+        f"{name} {sum(rival['seconds'].values()):.3g} s" for name, rival in row["rivals"].items()
+    )
+    return (
+        f"{size['problem']} {size['dim']}D p={row['order']} faces={size['faces']} {row['path']:14} "
+        f"{duration} ({spent}), iterations {row['iterations']}; {others or 'no rivals'}"
     )

@@ -11,7 +11,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from dgbook.hdg.bench import (  # noqa: F401  the other verbs of this family
 )
 from dgbook.hdg.cylinder import cylinder_mesh, wake_length
 from dgbook.hdg.discretisation import discretise
-from dgbook.hdg.exact import Couette
+from dgbook.hdg.exact import Couette, Sines
 from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.local import State
 from dgbook.hdg.memory import Memory, memory_of
@@ -44,6 +43,7 @@ from dgbook.hdg.problem import (
     Stream,
 )
 from dgbook.hdg.solver import NewtonError, Result, solve
+from dgbook.hdg.system import to_host
 from dgbook.mesh import Mesh, box
 
 PROBLEMS = ("poisson", "convection", "couette", "cylinder")
@@ -171,32 +171,6 @@ class Case(ABC):
     @abstractmethod
     def findings(self, result: Result) -> Iterator[str]:
         """What there is to say about a solution, in lines."""
-
-
-@dataclass(frozen=True)
-class Sines:
-    """u = sin(pi x) sin(pi y) [sin(pi z)], one field, as a function of (x, y, [z])."""
-
-    def __call__(self, *x: np.ndarray) -> list[np.ndarray]:
-        """u."""
-        return [math.prod(np.sin(np.pi * s) for s in x)]
-
-    def gradient(self, *x: np.ndarray) -> list[list[np.ndarray]]:
-        """grad u."""
-        waves = [np.sin(np.pi * s) for s in x]
-        slopes = [np.pi * np.cos(np.pi * s) for s in x]
-        return [[math.prod([*waves[:a], slopes[a], *waves[a + 1 :]]) for a in range(len(x))]]
-
-    def source(self, velocity: tuple[float, ...], diffusivity: float) -> Any:
-        """c . grad u - kappa lap u, a function of (x, y, [z])."""
-
-        def s(*x: np.ndarray) -> list[np.ndarray]:
-            carried = sum(
-                c * slope for c, slope in zip(velocity, self.gradient(*x)[0], strict=True)
-            )
-            return [carried + diffusivity * len(x) * np.pi**2 * self(*x)[0]]
-
-        return s
 
 
 class Scalar(Case):
@@ -362,40 +336,32 @@ def _solved(
 ) -> Result:
     """The solution; residuals are shown as they come.
 
-    Newton's method takes its steps one by one, so that the state before a step that fails, or that
-    somebody interrupts, is known: it is written beside the output.
+    The state before a step that fails, or that somebody interrupts, is written beside the output.
     """
     about = case.problem, case.mesh, arguments.order
-    options = {"tolerance": arguments.tolerance, "device": device, "linear_solver": linear}
+    options = {"device": device, "linear_solver": linear}
     if case.problem.linear:
         result = solve(*about, **options)
         print(f"residual {result.history[-1]:.3e}, at the start {result.history[0]:.3e}", end="")
         print(_iterations(linear))
         return result
-    state = None
+    steps, last = 0, None
+
+    def observe(residual: float, state: State) -> None:
+        nonlocal steps, last
+        if last is None:
+            print(f"residual at the start {residual:.3e}")
+        else:
+            steps += 1
+            print(f"residual after step {steps} {residual:.3e}{_iterations(linear)}", flush=True)
+        last = state
+
+    limits = {"tolerance": arguments.tolerance, "max_steps": arguments.max_steps}
     try:
-        for step in range(1, arguments.max_steps + 1):
-            result = None
-            try:
-                result = solve(*about, initial=state, max_steps=1, **options)
-                norms, state = result.history, result.state
-            except NewtonError as error:
-                norms, state = error.history, error.state
-                if len(norms) == 1:  # no step along Newton's direction
-                    raise
-            if step == 1:
-                print(f"residual at the start {norms[0]:.3e}")
-            print(f"residual after step {step} {norms[-1]:.3e}{_iterations(linear)}", flush=True)
-            if result:
-                return result
-        raise NewtonError(
-            f"after {arguments.max_steps} steps the residual is {norms[-1]:.3g}, above "
-            f"{arguments.tolerance:g}",
-            norms,
-            state,
-        )
+        return solve(*about, **limits, **options, observe=observe)
     except (NewtonError, GmresError, KeyboardInterrupt):
-        _keep(case, arguments, state)
+        if steps:  # before the first one there is nothing worth keeping
+            _keep(case, arguments, to_host(last, device))
         raise
 
 
@@ -404,9 +370,9 @@ def _iterations(linear: Gmres | None) -> str:
     return "" if linear is None else f", GMRES {linear.solutions[-1].iterations} iterations"
 
 
-def _keep(case: Case, arguments: argparse.Namespace, state: State | None) -> None:
-    """Write the last good state, if there is one and a name to write it to."""
-    if state is None or arguments.output is None:
+def _keep(case: Case, arguments: argparse.Namespace, state: State) -> None:
+    """Write the last good state, if there is a name to write it to."""
+    if arguments.output is None:
         return
     output = arguments.output
     path = output.with_name(f"{output.stem}_last_good.vtu")

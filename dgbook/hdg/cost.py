@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dgbook.gpu.roofline import Cost
 from dgbook.hdg.plan import Shape
 
@@ -42,3 +44,48 @@ def csr_cost(nonzeros: int, rows: int, itemsize: int) -> Cost:
         2 * nonzeros,
         nonzeros * (itemsize + INDEX) + (rows + 1) * INDEX + 2 * rows * itemsize,
     )
+
+
+def solution_cost(
+    shape: Shape,
+    faces: int,
+    K: int,
+    unknowns: tuple[int, int],
+    iterations: Sequence[int],
+    blocks_of_M: int,
+    restart: int,
+    single: bool,
+) -> Cost:
+    """What Newton's method with GMRES has to do at least, its tangents apart.
+
+    Each step eliminates u from every element, writes the matrix and what recovers u, and reads the
+    latter. Each iteration reads A, the preconditioner, and the basis four times, as many vectors as
+    half a cycle has.
+
+    Parameters
+    ----------
+    shape : Shape
+    faces, K : int
+    unknowns : tuple of two ints
+        Of an element: of u, and of the traces on its faces.
+    iterations : sequence of int
+        Of each step of Newton's method.
+    blocks_of_M : int
+        Of a row of the preconditioner.
+    restart : int
+    single : bool
+        Whether cycles are in float32.
+    """
+    inside, outside = unknowns
+    solves = 2 * inside**2 * (inside / 3 + outside + 1)
+    eliminated = K * (solves + 2 * outside * inside * (outside + 1))
+    kept = K * inside * (outside + 1) * shape.itemsize
+    step = Cost(int(eliminated), matrix_bytes(shape, faces) + 2 * kept)
+
+    rows, itemsize = faces * shape.m, 4 if single else shape.itemsize
+    numbers = rows * shape.m * (shape.blocks + blocks_of_M)
+    total = Cost(0, 0)
+    for count in iterations:
+        basis = 4 * rows * min(count, restart) // 2
+        total += step + Cost(2 * (numbers + basis) * count, (numbers + basis) * itemsize * count)
+    return total

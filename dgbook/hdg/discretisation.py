@@ -401,7 +401,7 @@ def on_device(d: Discretisation, device: Device) -> Discretisation:
 
     On the host it is that very one. CuPy takes over where NumPy's functions meet its arrays:
     products with tables become calls of cuBLAS, and the elements' small systems one batched
-    factorisation of cuBLAS.
+    factorisation of cuBLAS. The columns stay on the host, where a `BlockMatrix` has them.
     """
 
     if device.kind != "cuda":
@@ -413,7 +413,8 @@ def on_device(d: Discretisation, device: Device) -> Discretisation:
         if isinstance(thing, tuple):
             return tuple(moved(part) for part in thing)
         if isinstance(thing, Faces | Points | Tables | Affine):
-            return replace(thing, **{f.name: moved(getattr(thing, f.name)) for f in fields(thing)})
+            names = [f.name for f in fields(thing) if f.name != "columns"]
+            return replace(thing, **{name: moved(getattr(thing, name)) for name in names})
         return thing
 
     return replace(d, **{f.name: moved(getattr(d, f.name)) for f in fields(d)})

@@ -2,12 +2,39 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dgbook.hdg.problem import NavierStokes
+
+
+@dataclass(frozen=True)
+class Sines:
+    """u = sin(pi x) sin(pi y) [sin(pi z)], one field, as a function of (x, y, [z])."""
+
+    def __call__(self, *x: np.ndarray) -> list[np.ndarray]:
+        """u."""
+        return [math.prod(np.sin(np.pi * s) for s in x)]
+
+    def gradient(self, *x: np.ndarray) -> list[list[np.ndarray]]:
+        """grad u."""
+        waves = [np.sin(np.pi * s) for s in x]
+        slopes = [np.pi * np.cos(np.pi * s) for s in x]
+        return [[math.prod([*waves[:a], slopes[a], *waves[a + 1 :]]) for a in range(len(x))]]
+
+    def source(self, velocity: tuple[float, ...], diffusivity: float) -> Any:
+        """c . grad u - kappa lap u, a function of (x, y, [z])."""
+
+        def s(*x: np.ndarray) -> list[np.ndarray]:
+            carried = sum(
+                c * slope for c, slope in zip(velocity, self.gradient(*x)[0], strict=True)
+            )
+            return [carried + diffusivity * len(x) * np.pi**2 * self(*x)[0]]
+
+        return s
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
 from dataclasses import dataclass, field, fields, replace
-from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.gpu.timing import as_device
+from dgbook.hdg.arnoldi import MOST_BLOCKS, KernelSpace, Operator, Space
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.cpu import CoreProduct
 from dgbook.hdg.preconditioner import PRECONDITIONERS, workspace
@@ -18,11 +18,6 @@ from dgbook.hdg.product import Product
 
 STAGNATION = 1e-3
 """A cycle that lowers the residual by a smaller part of it is the last one."""
-BREAKDOWN = 10.0
-"""Times rounding: what is left of a vector of which nothing is left."""
-LIMIT = 100.0
-"""Times rounding: a cycle that lowered the residual to this part of it can lower it no more, for
-what the rotations say is then no longer that of x."""
 VECTORS = 8
 """Beside the basis: b, x, the residual, x and the residual as they were before, what the
 preconditioner and the product give, and one for sums."""
@@ -30,8 +25,6 @@ COPIES = 3
 """Of a matrix that is brought into another order on the device, at most."""
 SHARED = 2**22
 """Bytes of a matrix from which on sharing it makes up for cores that wait for one another."""
-
-Operator = Callable[[Any, Any], None]
 
 
 class GmresError(RuntimeError):
@@ -56,10 +49,14 @@ class Solution:
         The norm of the residual before the first iteration and after each: as the rotations say
         inside a cycle, computed from x at the end of one.
     products : int
-        With A; those for residuals at the ends of cycles included.
+        With A; those for residuals at the ends of cycles included, and those of steps that a GPU
+        had taken before the host knew that they were not needed.
     stopped : {"converged", "stagnated", "iterations", "not finite"}
         Why it ended: the residual is below the tolerance; a cycle hardly lowered it; the limit of
         iterations; the operator or the preconditioner gave what is no number.
+    seconds : dict of str to float
+        What `Gmres` took for its "set up" (the preconditioner, and both matrices in the order of
+        their kernels) and for its "cycles".
     """
 
     x: Any
@@ -67,6 +64,7 @@ class Solution:
     history: tuple[float, ...]
     products: int
     stopped: str
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -77,51 +75,6 @@ class Solution:
     def iterations(self) -> int:
         """Vectors by which the spaces of all cycles grew."""
         return len(self.history) - 1
-
-
-class LeastSquares:
-    """min |beta e_1 - H y| with H a Hessenberg matrix that grows by columns, on the host.
-
-    Each new column is rotated as those before it were and once more, so that a triangle R is left;
-    what the rotations leave of the right-hand side below it is the residual.
-
-    Parameters
-    ----------
-    size : int
-        Columns at most.
-    beta : float
-    """
-
-    def __init__(self, size: int, beta: float) -> None:
-        self.R = np.zeros((size, size))
-        self.right = np.zeros(size + 1)
-        self.right[0] = beta
-        self.rotations: list[tuple[float, float]] = []
-
-    def add(self, column: np.ndarray, below: float) -> float:
-        """Add a column, k numbers and the one below the diagonal; the norm of the residual."""
-        k = len(self.rotations)
-        column = column.tolist()
-        for i, (c, s) in enumerate(self.rotations):
-            column[i], column[i + 1] = (
-                c * column[i] + s * column[i + 1],
-                c * column[i + 1] - s * column[i],
-            )
-        length = hypot(column[k], below)
-        # A column without a part of its own leaves the residual as it was.
-        c, s = (column[k] / length, below / length) if length else (0.0, 1.0)
-        self.R[:k, k], self.R[k, k] = column[:k], length
-        self.right[k : k + 2] = c * self.right[k], -s * self.right[k]
-        self.rotations.append((c, s))
-        return float(abs(self.right[k + 1]))
-
-    def solve(self) -> np.ndarray:
-        """y; the last number is zero where the last column says nothing (A is singular)."""
-        k = len(self.rotations)
-        known = k - (self.R[k - 1, k - 1] == 0)
-        y = np.zeros(k)
-        y[:known] = np.linalg.solve(self.R[:known, :known], self.right[:known])
-        return y
 
 
 def gmres(
@@ -138,8 +91,13 @@ def gmres(
 
     All vectors stay on the device. A step is a product with A, one with the preconditioner and four
     with the basis, (vectors, n): classical Gram-Schmidt twice, which is as good as the modified one
-    and reads the basis in products of a matrix and a vector instead of a vector at a time. Then the
-    new column of H comes to the host, the only time that it waits for the device.
+    and reads the basis in products of a matrix and a vector instead of a vector at a time. On a GPU
+    its launches are one graph (`kernels.arnoldi`).
+
+    The columns of H come to the host, the only time that it waits for the device: on the CPU each
+    at once, on a GPU several together (`AHEAD`), so that it need not wait for the host in turn. How
+    many is guessed from how fast the residual fell. What was found is the same: steps beyond the
+    last one that was needed are thrown away.
 
     SciPy's GMRES would fetch every vector. CuPy's (14.2) orthogonalises once, which loses
     convergence in float32; learns the residual at the end of a cycle, and so ends there only; and
@@ -148,7 +106,8 @@ def gmres(
     Parameters
     ----------
     product : function
-        ``product(x, y)``, y = A x of flat arrays of the device: a `Product`, for one.
+        ``product(x, y)``, y = A x of flat arrays of the device: a `Product`, for one. On a GPU it
+        only launches kernels, so that it can be captured.
     b : (n,) array of the device
         Its precision is that of x; H and the rotations are in double precision.
     device : Device
@@ -183,8 +142,8 @@ def gmres(
     check_numbers(restart, tolerance, max_iterations)
     length = min(restart, max_iterations, b.size)
     dtype = b.dtype if precise is None else np.float32
-    basis = np.zeros_like(b, dtype, shape=(length + 1, b.size))
-    space = _Space(product, precondition, device, basis)
+    kind = Space if device.kind == "cpu" else KernelSpace
+    space = kind(product, precondition, device, length, b.size, dtype)
     x, r, product_of = np.zeros_like(b), b, np.zeros_like(b)
     cycles = 0
     history = [space.norm(b)]
@@ -213,72 +172,6 @@ def _reason(finite: bool, residual: float, before: float, goal: float) -> str:
     if not finite:
         return "not finite"
     return "stagnated" if residual > (1 - STAGNATION) * before else ""
-
-
-class _Space:
-    """The vectors of a cycle, and how they come about."""
-
-    def __init__(
-        self, product: Operator, precondition: Operator | None, device: Device, basis: Any
-    ) -> None:
-        self.product, self.precondition, self.device = product, precondition, device
-        self.basis, self.preconditioned = basis, np.zeros_like(basis[0])
-        self.eps = float(np.finfo(basis.dtype).eps)
-        self.finite, self.products = True, 0
-
-    def norm(self, x: Any) -> float:
-        """The Euclidean norm, on the host."""
-        return sqrt(self.device.to_numpy(x[None] @ x)[0])
-
-    def apply(self, x: Any) -> Any:
-        """M x."""
-        if self.precondition is None:
-            return x
-        self.precondition(x, self.preconditioned)
-        return self.preconditioned
-
-    def cycle(self, r: Any, beta: float, goal: float, most: int) -> tuple[Any, list[float]]:
-        """The change of x that lowers the residual r, of norm beta, most; its norm step by step.
-
-        The space grows until the residual is below the goal, nothing is left of a new vector
-        (then the space holds the solution), or it has its length or `most` vectors.
-        """
-        length = min(len(self.basis) - 1, most)
-        small = LeastSquares(length, beta)
-        goal = max(goal, LIMIT * self.eps * beta)
-        self.basis[0] = r / beta
-        estimates = []
-        for k in range(1, length + 1):
-            w = self.basis[k]
-            self.product(self.apply(self.basis[k - 1]), w)
-            self.products += 1
-            column = self._orthogonalise(k, w)
-            if not np.isfinite(column).all():
-                self.finite = False
-                break
-            below = sqrt(column[k])
-            estimates.append(small.add(column[:k], below))
-            left = below > BREAKDOWN * self.eps * hypot(np.linalg.norm(column[:k]), below)
-            if estimates[-1] <= goal or not left:
-                break
-            w /= below
-        if not estimates:  # the first product is no number: nothing can be said of this direction
-            return np.zeros_like(r), [beta]
-        y = self.device.array(small.solve().astype(self.basis.dtype))
-        return self.apply(y @ self.basis[: len(y)]), estimates
-
-    def _orthogonalise(self, k: int, w: Any) -> np.ndarray:
-        """Take from w its parts along the first k vectors; their lengths and w.w of what is left.
-
-        The second pass takes off what rounding left of the first.
-        """
-        V = self.basis[:k]
-        first = V @ w
-        w -= first @ V
-        second = V @ w
-        w -= second @ V
-        column = np.concatenate([first + second, w[None] @ w])
-        return self.device.to_numpy(column).astype(float)
 
 
 # ------------------------------------------------------------------------------- trace systems
@@ -338,7 +231,7 @@ class Gmres:
     Attributes
     ----------
     solutions : list of Solution
-        Of all systems solved; x is (faces, m), NumPy's.
+        Of all systems solved; x is (faces, m), and where the right-hand side was.
 
     Raises
     ------
@@ -368,14 +261,22 @@ class Gmres:
         Of values that are on the device already and stay there, `set_up` counts one copy, what
         remains afterwards none.
         """
-        A, itemsize = matrix.nbytes, matrix.dtype.itemsize
-        of_cycles = np.dtype(self._cycle_dtype(matrix)).itemsize
+        return self.memory_of(matrix.faces, matrix.blocks, matrix.m, matrix.dtype.name)
+
+    def memory_of(self, faces: int, blocks: int, m: int, dtype: str = "float64") -> Memory:
+        """The same for a matrix that is not there yet."""
+        itemsize = np.dtype(dtype).itemsize
+        of_cycles = 4 if self.single else itemsize
+        A = faces * blocks * m * m * itemsize
         copy = A * of_cycles // itemsize
-        M = copy if self.preconditioner == "schwarz" else copy // matrix.blocks
+        M = copy if self.preconditioner == "schwarz" else copy // blocks
         A_all = A + copy * (of_cycles < itemsize)
-        rows = matrix.shape[0]
-        basis = (min(self.restart, self.max_iterations, rows) + 1) * rows * of_cycles
-        temporary = workspace(self.preconditioner, matrix.values.shape, of_cycles)
+        rows = faces * m
+        length = min(self.restart, self.max_iterations, rows)
+        basis = (length + 1) * rows * of_cycles
+        if self.device.kind != "cpu":  # two vectors more, and parts of sums
+            basis += (2 * rows + (length + 2) * MOST_BLOCKS) * of_cycles
+        temporary = workspace(self.preconditioner, (faces, blocks, m, m), of_cycles)
         return Memory(
             matrix=A_all,
             preconditioner=M,
@@ -386,8 +287,8 @@ class Gmres:
     def _cycle_dtype(self, matrix: BlockMatrix) -> str:
         return "float32" if self.single else matrix.dtype.name
 
-    def __call__(self, matrix: BlockMatrix, rhs: np.ndarray) -> np.ndarray:
-        """x, (faces, m).
+    def __call__(self, matrix: BlockMatrix, rhs: Any) -> Any:
+        """x, (faces, m), where the right-hand side is.
 
         Raises
         ------
@@ -407,7 +308,7 @@ class Gmres:
             )
         return solution.x
 
-    def solve(self, matrix: BlockMatrix, rhs: np.ndarray) -> Solution:
+    def solve(self, matrix: BlockMatrix, rhs: Any) -> Solution:
         """Solve A x = b, converged or not.
 
         Parameters
@@ -415,7 +316,7 @@ class Gmres:
         matrix : BlockMatrix
             Its values may be on the device already.
         rhs : (faces, m) array
-            NumPy's.
+            NumPy's, or the device's: x is there too then.
 
         Raises
         ------
@@ -426,9 +327,9 @@ class Gmres:
         numpy.linalg.LinAlgError
             If a block that the preconditioner inverts is singular.
         """
-        if np.shape(rhs) != (matrix.faces, matrix.m):
+        if rhs.shape != (matrix.faces, matrix.m):
             allowed = (matrix.faces, matrix.m)
-            raise ValueError(f"rhs has shape {np.shape(rhs)}; allowed: (faces, m) = {allowed}")
+            raise ValueError(f"rhs has shape {rhs.shape}; allowed: (faces, m) = {allowed}")
         here, needed = self.device, self.memory(matrix)
         limit = here.memory_bytes if self.memory_limit is None else self.memory_limit
         if limit is not None and needed.most > limit:
@@ -436,9 +337,13 @@ class Gmres:
                 f"{matrix.faces} faces with {matrix.m} unknowns in {matrix.dtype} and restart = "
                 f"{self.restart} take {needed}; allowed: {limit / 1e9:.3g} GB"
             )
-        if here.kind == "cuda" and not hasattr(matrix.values, "__cuda_array_interface__"):
+        begin = time.perf_counter()
+        from_host = isinstance(rhs, np.ndarray)
+        if here.kind == "cuda" and isinstance(matrix.values, np.ndarray):
             matrix = BlockMatrix(here.array(matrix.values), matrix.columns)
-        b = here.array(np.asarray(rhs, matrix.dtype).reshape(-1))
+        b = rhs.astype(matrix.dtype, copy=False).reshape(-1)
+        if from_host:
+            b = here.array(b)
         inside = matrix.astype(self._cycle_dtype(matrix))
         mixed = inside is not matrix
         precondition = product_on(PRECONDITIONERS[self.preconditioner](inside), here)
@@ -446,9 +351,14 @@ class Gmres:
         del inside  # values in the order of a `BlockMatrix`, if nobody else has them
         precise = product_on(matrix, here) if mixed else None
         del matrix
+        here.synchronize()
+        prepared = time.perf_counter()
         limits = self.restart, self.tolerance, self.max_iterations
         found = gmres(product, b, here, precondition, precise, *limits)
-        solution = replace(found, x=here.to_numpy(found.x).reshape(np.shape(rhs)))
+        here.synchronize()
+        seconds = {"set up": prepared - begin, "cycles": time.perf_counter() - prepared}
+        x = (here.to_numpy(found.x) if from_host else found.x).reshape(rhs.shape)
+        solution = replace(found, x=x, seconds=seconds)
         self.solutions.append(solution)
         return solution
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.gpu.libraries import batched_solve
 from dgbook.hdg.discretisation import Discretisation, Points
 from dgbook.hdg.problem import Problem
 
@@ -66,10 +67,15 @@ class Condensed:
 
 def local_unknowns(d: Discretisation, state: State, some: slice = slice(None)) -> np.ndarray:
     """z of some elements, (n_c, k, Nz)."""
-    trace = state.trace.reshape(len(state.trace), d.n_c, -1)
+    return np.concatenate([state.u[:, some], local_traces(d, state.trace, some)], axis=2)
+
+
+def local_traces(d: Discretisation, trace: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+    """What some elements have of a vector (faces, m), in their own order, (n_c, k, nf Nfp)."""
+    nodes_first = trace.reshape(len(trace), d.n_c, -1).transpose(0, 2, 1)
     numbers, to_face = d.faces.numbers[some], d.faces.to_face[some]
-    own = np.moveaxis(trace[numbers[:, :, None], :, to_face], 3, 0)  # (n_c, k, nf, Nfp)
-    return np.concatenate([state.u[:, some], own.reshape(d.n_c, len(numbers), -1)], axis=2)
+    own = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
+    return own.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
 
 
 def gradient(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
@@ -78,8 +84,17 @@ def gradient(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.
 
 
 def _gradient_at(d: Discretisation, z: np.ndarray, table: np.ndarray, some: slice) -> np.ndarray:
-    along = z[None] @ table.transpose(0, 2, 1)[:, None]  # (a, n_c, k, points)
-    return np.einsum("aek,ackq->cekq", d.rx[..., some], along)
+    parts = z[None] @ table.transpose(0, 2, 1)[:, None]  # (a, n_c, k, points)
+    rx = d.rx[..., some, None]
+    return np.stack([_along(rx[:, e], parts) for e in range(d.mesh.dim)], axis=1)
+
+
+def _along(direction: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The components of vectors (dim, ...) along a direction (dim, ...), which has no unit length.
+
+    As sums of two or three products: a GPU's library would take each point for a small matrix.
+    """
+    return sum(x * v for x, v in zip(direction, vectors, strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +155,11 @@ def residual(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.
     R = np.zeros_like(z)
     u, q = z @ volume.value.T, _gradient_at(d, z, volume.gradient, some)
     f = d.problem.flux(u, q, d.coefficients[:, some])
-    J = d.jacobian[some]
-    along = np.einsum("k,aek,cekq->ackq", J, d.rx[..., some], f)
+    weights = d.jacobian[some, None] * volume.weights
     for a in range(d.mesh.dim):
-        R[..., :Np] -= (volume.weights * along[a]) @ tables.dphi[a]
-    R -= (J[:, None] * volume.weights * d.source[:, some]) @ volume.value
+        along = _along(d.rx[a, :, some, None], f.swapaxes(0, 1))
+        R[..., :Np] -= (weights * along) @ tables.dphi[a]
+    R -= (weights * d.source[:, some]) @ volume.value
     for face in range(d.mesh.dim + 1):
         at = on_face(d, z, face, some)
         hhat = numerical_flux(d, at)
@@ -167,7 +182,7 @@ def _boundary_rows(d: Discretisation, face: int, some: slice) -> tuple[Any, Any]
 
 
 def _apply(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
-    return np.einsum("abkq,bkq->akq", matrix, values)
+    return (matrix * values).sum(axis=1)
 
 
 # -- derivatives -------------------------------------------------------------------------------
@@ -187,13 +202,13 @@ def tangent(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.n
 
 def _add_volume(d: Discretisation, z: np.ndarray, some: slice, T: np.ndarray) -> None:
     """The derivative of -(f, grad w): f along each g_a, by u and by q along each g_b."""
-    points, rx = d.tables.volume, d.rx[..., some]
+    points, rx = d.tables.volume, d.rx[..., some, None]
     u, q = z @ points.value.T, _gradient_at(d, z, points.gradient, some)
     by_u, by_q = _derivatives(d.problem, u, q, d.coefficients[:, some])
+    J = d.jacobian[some, None]
     for a in range(d.mesh.dim):
-        Jrx = d.jacobian[some] * rx[a]
-        A = np.einsum("ek,cebkq->cbkq", Jrx, by_u)
-        C = np.einsum("ek,cebgkq,hgk->hcbkq", Jrx, by_q, rx)
+        g = J * rx[a]
+        A, C = _along(g, by_u.swapaxes(0, 1)), _by_parts(_along(g, by_q.swapaxes(0, 1)), rx)
         W = _rows(A, points.value) + sum(map(_rows, C, points.gradient))
         T[..., : d.element.Np] -= _tested(W, points.weights, d.tables.dphi[a])
 
@@ -204,13 +219,13 @@ def _add_face(d: Discretisation, z: np.ndarray, some: slice, face: int, T: np.nd
     at = on_face(d, z, face, some)
     points, S = at.points, problem.stabilisation(at.trace, at.normal, at.a)
     by_u, by_q = _derivatives(problem, at.trace, at.q, at.a)
-    A = np.einsum("ekq,cebkq->cbkq", at.normal, by_u)  # by the trace
+    A = _along(at.normal, by_u.swapaxes(0, 1))  # by the trace
     dS = problem.stabilisation_derivative(at.trace, at.normal, at.a)
     if dS is not None:
         A += dS * (at.u - at.trace)[:, None]
     for c in range(d.n_c):
         A[c, c] -= S[c]
-    C = np.einsum("ekq,cebgkq,hgk->hcbkq", at.normal, by_q, d.rx[..., some])
+    C = _by_parts(_along(at.normal, by_q.swapaxes(0, 1)), d.rx[..., some, None])
     W = _rows(A, points.trace) + sum(map(_rows, C, points.gradient))
     for c in range(d.n_c):
         W[c, c] += _rows(S[c], points.value)
@@ -222,10 +237,16 @@ def _add_face(d: Discretisation, z: np.ndarray, some: slice, face: int, T: np.nd
     rows, bc = _boundary_rows(d, face, some)
     if len(rows):
         P, Q = d.conditions.flux[:, :, bc], d.conditions.trace[:, :, bc]
-        b[:, :, rows] = np.einsum("abkq,bckjq->ackjq", P, W[:, :, rows])
+        P = P.transpose(1, 0, 2, 3)[:, :, None, :, None]
+        b[:, :, rows] = _along(P, W[:, :, rows])
         b[:, :, rows] += sJ[rows] * _rows(Q, points.trace)
     own = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
     T[..., own] += _tested(b, points.weights, points.trace[:, own])
+
+
+def _by_parts(by_q: np.ndarray, rx: np.ndarray) -> list[np.ndarray]:
+    """A derivative by q, (n_c, n_c, dim, k, q), as derivatives by the parts of q along each g_h."""
+    return [_along(g, by_q.transpose(2, 0, 1, 3, 4)) for g in rx]
 
 
 def _derivatives(
@@ -273,7 +294,7 @@ def condense(d: Discretisation, T: np.ndarray, R: np.ndarray) -> Condensed:
     inside, outside = slice(0, Np), slice(Np, None)
     r_u, r_h = R[..., inside].reshape(k, -1), R[..., outside].reshape(k, -1)
     right = np.concatenate([block(inside, outside), r_u[..., None]], axis=2)
-    solved = np.linalg.solve(block(inside, inside), right)
+    solved = batched_solve(block(inside, inside), right)
     K_hu = block(outside, inside)
     H = block(outside, outside) - K_hu @ solved[..., :-1]
     rhs = (K_hu @ solved[..., -1:])[..., 0] - r_h

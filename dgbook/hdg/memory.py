@@ -10,9 +10,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from dgbook.element import simplex_quadrature, triangle_quadrature
 from dgbook.gpu import Device
-from dgbook.hdg.blocks import BlockMatrix, face_columns, face_nodes
+from dgbook.hdg.blocks import face_columns, face_nodes
 from dgbook.hdg.krylov import Gmres
+from dgbook.hdg.system import NUMBERS_ON_A_GPU
 from dgbook.mesh import Mesh
 
 NUMBER = 8
@@ -27,7 +29,10 @@ and 8-byte indices."""
 RELAX = 10
 """Columns that SuperLU takes together where little is added to them, zeros that it stores."""
 STACKS = 2**27
-"""Bytes for stacks of elements that are linearised together, at most, whatever the mesh."""
+"""Bytes for stacks of elements that are linearised together on the host, at most."""
+ARRAYS = 12
+"""Arrays as large as its largest that a stack takes at a time on a GPU: CuPy's pool keeps what an
+earlier operation has left, if nothing of its size is asked for."""
 
 
 @dataclass(frozen=True)
@@ -42,29 +47,25 @@ class Memory:
         What recovers u from the trace in each element.
     solver : int
         What the solver of the trace system takes beside the matrix, on the host.
-    device : int
-        What it takes on a GPU.
+    host, device : int
+        At the same time, on the host and on a GPU. Stacks are gone before the solver begins.
     parts : str
-        What that is, in words.
+        What the solver takes, in words.
     """
 
     matrix: int
     elements: int
     solver: int
+    host: int
     device: int
     parts: str
 
-    @property
-    def total(self) -> int:
-        """On the host at the same time: stacks are gone before the solver begins."""
-        return self.matrix + self.elements + max(STACKS, self.solver)
-
     def __str__(self) -> str:
-        there = f", {text(self.device)} of the device's" if self.device else ""
+        there = [f"{text(self.host)} of the host's memory"] if self.host else []
+        there += [f"{text(self.device)} of the device's"] if self.device else []
         return (
-            f"about {text(self.total)} of the host's memory{there}: matrix {text(self.matrix)}, "
-            f"elements {text(self.elements)}; besides stacks of elements, {text(STACKS)} at most, "
-            f"and then {self.parts}"
+            f"about {' and '.join(there)}: matrix {text(self.matrix)}, "
+            f"elements {text(self.elements)}; besides stacks of elements, and then {self.parts}"
         )
 
 
@@ -81,49 +82,103 @@ def memory_of(mesh: Mesh, order: int, n_c: int, device: Device, linear: Gmres | 
     order, n_c : int
         Polynomial degree, number of components.
     device : Device
-        Where elements are condensed and GMRES runs.
+        Where elements are condensed, and where GMRES runs.
     linear : Gmres, optional
-        The direct solver if not given.
+        The direct solver if not given: it is on the host.
 
     Raises
     ------
     ValueError
         If the host or the device has less; the message says how much it is.
     """
-    dim, nf = mesh.dim, mesh.dim + 1
-    faces = (nf * mesh.K + len(mesh.boundary_faces)) // 2
-    m = n_c * face_nodes(dim, order)
-    matrix = faces * (2 * dim + 1) * m * m * NUMBER
-    elements = mesh.K * n_c * comb(order + dim, dim) * (nf * m + 1) * NUMBER
+    dim = mesh.dim
+    faces, m = _faces(mesh), n_c * face_nodes(dim, order)
+    matrix, elements = _kept(mesh, order, n_c)
+    there = device.kind == "cuda"
 
-    def checked(solver: int, on_device: int, parts: str) -> Memory:
-        found = Memory(matrix, elements, solver, on_device, parts)
-        for needs, has, whose in (
-            (found.total, host_bytes(), "the host"),
-            (found.device, device.memory_bytes, device.name),
-        ):
-            if has is not None and needs > has:
-                raise ValueError(
-                    f"{mesh.K} elements of order {order} need about {text(needs)}; allowed: the "
-                    f"{text(has)} of {whose}. Take a lower order or a coarser mesh"
-                )
+    def checked(solver: int, parts: str) -> Memory:
+        on_device = device_bytes(mesh, order, n_c, linear) if there else 0
+        host = matrix + elements + max(STACKS, solver)
+        if there:
+            host = matrix + solver if linear is None else 0
+        found = Memory(matrix, elements, 0 if there and linear else solver, host, on_device, parts)
+        _refuse(mesh, order, host, host_bytes(), "the host")
+        _refuse(mesh, order, on_device, device.memory_bytes, device.name)
         return found
 
     def direct(blocks: int) -> Memory:
         factors = blocks * m * m * FACTOR
         parts = f"factors, {text(factors)}, and copies of the matrix, {text(COPIES * matrix)}"
-        return checked(factors + COPIES * matrix, 0, parts)
+        return checked(factors + COPIES * matrix, parts)
 
     if linear is None:
         direct(least_fill(faces, dim))  # where that is too much already, nothing is eliminated
         return direct(fill(face_columns(mesh), m))
-    checked(matrix, 0, "GMRES")
-    columns = face_columns(mesh)
-    # A matrix of that size: one zero, wherever one looks.
-    gmres = linear.memory(BlockMatrix(np.broadcast_to(0.0, (*columns.shape, m, m)), columns))
-    most = gmres.most
-    parts = f"GMRES, {text(most)}, of which {text(gmres.vectors)} for vectors"
-    return checked(*((0, most) if device.kind == "cuda" else (most, 0)), parts)
+    gmres = linear.memory_of(faces, 2 * dim + 1, m)
+    parts = f"GMRES, {text(gmres.most)}, of which {text(gmres.vectors)} for vectors"
+    return checked(gmres.most, parts)
+
+
+def device_bytes(mesh: Mesh, order: int, n_c: int, linear: Gmres | None) -> int:
+    """What `solve` takes of a GPU's memory: all of it, from the stacks of elements to GMRES.
+
+    Matrix, elements and the state stay while GMRES has the matrix in the order of its kernel.
+
+    Parameters
+    ----------
+    mesh, order, n_c
+        As of `memory_of`.
+    linear : Gmres, optional
+        If it is there; without one only elements are condensed there.
+    """
+    dim = mesh.dim
+    matrix, elements = _kept(mesh, order, n_c)
+    faces, m = _faces(mesh), n_c * face_nodes(dim, order)
+    Nfp, Np = face_nodes(dim, order), comb(order + dim, dim)
+    Nz = Np + (dim + 1) * Nfp
+    Nq = most_points(dim, order)
+    largest = n_c**2 * Nz * max(Nz, Nq)
+    stack = min(mesh.K, max(1, NUMBERS_ON_A_GPU // largest)) * largest
+    # Coordinates' fields at points, numbers of nodes, and some states with their residuals.
+    fields = mesh.K * (n_c + dim) * (Nq + (dim + 1) * Nq)
+    states = 6 * (mesh.K * n_c * Np + faces * m)
+    data = fields + mesh.K * (dim + 1) * (2 * Nfp + 2 * dim + 6) + states
+    solver = 0 if linear is None else linear.memory_of(faces, 2 * dim + 1, m).most
+    return matrix + elements + data * NUMBER + max(ARRAYS * stack * NUMBER, solver)
+
+
+def check_device(mesh: Mesh, order: int, n_c: int, device: Device, linear: Gmres | None) -> None:
+    """Raise ValueError for a problem that needs more memory than a GPU has; see `device_bytes`."""
+    if device.kind == "cuda":
+        needs = device_bytes(mesh, order, n_c, linear)
+        _refuse(mesh, order, needs, device.memory_bytes, device.name)
+
+
+def _refuse(mesh: Mesh, order: int, needs: int, has: int | None, whose: str) -> None:
+    if has is not None and needs > has:
+        raise ValueError(
+            f"{mesh.K} elements of order {order} need about {text(needs)}; allowed: the "
+            f"{text(has)} of {whose}. Take a lower order or a coarser mesh"
+        )
+
+
+def _faces(mesh: Mesh) -> int:
+    return ((mesh.dim + 1) * mesh.K + len(mesh.boundary_faces)) // 2
+
+
+def _kept(mesh: Mesh, order: int, n_c: int) -> tuple[int, int]:
+    """Bytes of the matrix, and of what recovers u."""
+    dim = mesh.dim
+    m = n_c * face_nodes(dim, order)
+    matrix = _faces(mesh) * (2 * dim + 1) * m * m * NUMBER
+    return matrix, mesh.K * n_c * comb(order + dim, dim) * ((dim + 1) * m + 1) * NUMBER
+
+
+def most_points(dim: int, order: int) -> int:
+    """Quadrature points of an element, for the problem that takes most of them: a gas."""
+    degree = max(3 * order, 2 * order + 2)
+    rule = triangle_quadrature(degree) if dim == 2 else simplex_quadrature(dim, degree)
+    return len(rule[1])
 
 
 def least_fill(faces: int, dim: int) -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
 
+from dgbook.checks import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.compile import ARCHITECTURES
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
-from dgbook.gpu.tune import best
+from dgbook.gpu.tune import remembered
 
 METHODS = ("paper", "fused", "sliced", "wide", "bulk")
 CUDA = ("wide", "bulk")
@@ -65,15 +66,8 @@ class Plan:
     turns: int = 1
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            allowed = ", ".join(map(repr, METHODS))
-            raise ValueError(f"method = {self.method!r}; allowed are {allowed}")
-        for name in ("warps", "split", "unroll", "resident", "stages", "turns"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise TypeError(f"{name} = {value!r}; allowed: an integer")
-            if value < 1:
-                raise ValueError(f"{name} = {value}; allowed: 1 or more")
+        check_choice("method", self.method, METHODS)
+        check_counts(self, "warps", "split", "unroll", "resident", "stages", "turns")
 
     @property
     def threads(self) -> int:
@@ -234,9 +228,8 @@ def choose_plan(shape: Shape, device: Device, method: str | None = None) -> Plan
     if device.kind != "cuda":
         return default_plan(shape, method or "sliced")
     method = method or "wide"
-    remembered = best(subject(shape, method), device, shape.m, shape.dtype)
-    if remembered and remembered.keys() == {f.name for f in fields(Plan)}:
-        plan = Plan(**remembered)
-        if not illegal(plan, shape, device.compute_capability):
-            return plan
-    return default_plan(shape, method)
+    plan = remembered(
+        Plan, subject(shape, method), device, shape.m, shape.dtype,
+        lambda plan: not illegal(plan, shape, device.compute_capability),
+    )  # fmt: skip
+    return plan or default_plan(shape, method)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.gpu.libraries import TOGETHER, batched_solve
 from dgbook.hdg.blocks import BlockMatrix
 
 STACK = 2**27
@@ -32,7 +33,7 @@ def jacobi(matrix: BlockMatrix) -> BlockMatrix:
         If a face's own block is singular.
     """
     inverses = np.zeros_like(matrix.values, shape=(matrix.faces, 1, matrix.m, matrix.m))
-    size = max(1, STACK // (matrix.m**2 * matrix.dtype.itemsize))
+    size = _together(matrix.m**2 * matrix.dtype.itemsize)
     for first in range(0, matrix.faces, size):
         some = slice(first, first + size)
         inverses[some, 0] = _inverses(matrix.values[some, 0])
@@ -72,7 +73,7 @@ def schwarz(matrix: BlockMatrix) -> BlockMatrix:
     n = faces.shape[1]
     share = 1 / np.bincount(faces.ravel(), minlength=matrix.faces)
     result = np.zeros_like(values)
-    size = max(1, STACK // ((n * m) ** 2 * matrix.dtype.itemsize))
+    size = _together((n * m) ** 2 * matrix.dtype.itemsize)
     for first in range(0, len(faces), size):
         own, side = faces[first : first + size], second[first : first + size]
         slots = (columns[own][:, :, None] == own[:, None, :, None]).argmax(axis=3)
@@ -108,7 +109,12 @@ def workspace(name: str, shape: tuple[int, ...], itemsize: int) -> int:
     one = (n * m) ** 2 * itemsize
     count = -(-2 * faces // n) if name == "schwarz" else faces
     # with each small matrix come the numbers of its blocks
-    return (TIMES * one + 16 * n * n) * min(count, max(1, STACK // one))
+    return (TIMES * one + 16 * n * n) * min(count, _together(one))
+
+
+def _together(one: int) -> int:
+    """How many matrices of so many bytes are inverted at once."""
+    return min(TOGETHER, max(1, STACK // one))
 
 
 def elements_of(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -154,8 +160,8 @@ def _inverses(matrices: Any) -> Any:
         If one is singular. A GPU's libraries do not say so: where they invert they may leave what
         was in memory before, where they solve they divide by zero, which shows.
     """
-    identity = np.eye(matrices.shape[1], dtype=matrices.dtype, like=matrices)
-    inverses = np.linalg.solve(matrices, np.broadcast_to(identity, matrices.shape))
+    identity = np.asarray(np.eye(matrices.shape[1], dtype=matrices.dtype), like=matrices)
+    inverses = batched_solve(matrices, np.broadcast_to(identity, matrices.shape))
     if not bool(np.isfinite(inverses).all()):
         raise np.linalg.LinAlgError("Singular matrix")
     return inverses

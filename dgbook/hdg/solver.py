@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +13,16 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from dgbook.element import NodalElement, simplex_quadrature
+from dgbook.gpu import Device
+from dgbook.gpu.timing import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
-from dgbook.hdg.discretisation import Discretisation, discretise
+from dgbook.hdg.discretisation import Discretisation, discretise, on_device
+from dgbook.hdg.krylov import Gmres
 from dgbook.hdg.local import State
+from dgbook.hdg.memory import check_device
 from dgbook.hdg.problem import Problem
-from dgbook.hdg.system import linearise, residual, start
+from dgbook.hdg.system import System, linearise, residual, start, to_device, to_host
 from dgbook.mesh import Mesh, nodes_xyz
 
 SHORTEST_STEP = 2.0**-10
@@ -42,11 +47,15 @@ class Result:
     state : State
     history : tuple of float
         The norm of the residual, before the first step and after each.
+    seconds : dict of str to float
+        Where the time went: "discretise", on the host; and of all steps together "assemble",
+        "solve" (the trace systems) and "update" (states and their residuals, to a GPU and back).
     """
 
     discretisation: Discretisation
     state: State
     history: tuple[float, ...]
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @property
     def u(self) -> np.ndarray:
@@ -166,6 +175,7 @@ def solve(
     max_steps: int = 30,
     linear_solver: Callable[[BlockMatrix, np.ndarray], np.ndarray] | None = None,
     device: Any = "cpu",
+    observe: Callable[[float, State], None] | None = None,
 ) -> Result:
     """Solve a problem.
 
@@ -185,7 +195,12 @@ def solve(
     linear_solver : function, optional
         Of (matrix, rhs): returns x, (faces, m). `direct` if not given.
     device : Device or {"auto", "cuda", "cpu"}
-        Where u is eliminated.
+        Where u is eliminated, blocks are added up and the state is updated. Only numbers that say
+        how it goes come to the host, if `linear_solver` is a `Gmres` on that device; for another
+        one the trace system does, and x goes back.
+    observe : function, optional
+        Called as ``observe(residual, state)`` before the first step and after each; the state is
+        where it is computed (`system.to_host`).
 
     Returns
     -------
@@ -194,7 +209,8 @@ def solve(
     Raises
     ------
     TypeError, ValueError
-        If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
+        If an argument is none of its kind, the conditions do not fit the problem or the mesh, or
+        a GPU has less memory than the solution takes there.
     NewtonError
         If the residual is not below the tolerance after so many steps, or cannot be lowered.
 
@@ -204,16 +220,44 @@ def solve(
     its residual smaller (at least by a small fraction of what the linear model promises).
     """
     _check_numbers(tolerance, max_steps)
+    place, begin = as_device(device), time.perf_counter()
     d = discretise(problem, mesh, order)
     state = initial if isinstance(initial, State) else start(d, initial)
     _check_state(d, state)
-    linear_solver = linear_solver or direct
+    there = isinstance(linear_solver, Gmres) and linear_solver.device == place
+    check_device(mesh, order, d.n_c, place, linear_solver if there else None)
+    seconds = {"discretise": time.perf_counter() - begin}
+    found = newton(d, state, tolerance, max_steps, linear_solver or direct, place, observe)
+    return replace(found, seconds=seconds | found.seconds)
+
+
+def newton(
+    here: Discretisation,
+    begin: State,
+    tolerance: float,
+    max_steps: int,
+    linear_solver: Callable[[BlockMatrix, Any], Any],
+    place: Device,
+    observe: Callable[[float, State], None] | None = None,
+) -> Result:
+    """Newton's method from a state of the host, see `solve`."""
+    problem, clock = here.problem, _Clock(place)
+    d, state = on_device(here, place), to_device(begin, place)
+    observe = observe or (lambda residual, state: None)
     history = [_norm(d, state)]
+    observe(history[0], state)
+    clock.add("update")
+
+    def told(state: State) -> State:
+        return begin if len(history) == 1 else to_host(state, place)
+
     for _ in range(1 if problem.linear else max_steps):
         if history[-1] <= tolerance:
             break
-        system = linearise(d, state, device=device)
-        x = linear_solver(system.matrix, system.rhs)
+        system = linearise(d, state)
+        clock.add("assemble")
+        x = _solved(linear_solver, system, here, place)
+        clock.add("solve")
         step = 1.0
         while True:
             trial = system.recover(x, step)
@@ -227,17 +271,49 @@ def solve(
                     f"the residual {history[-1]:.3g} cannot be lowered along Newton's direction: "
                     "begin nearer to the solution, at a lower order or Reynolds number",
                     history,
-                    state,
+                    told(state),
                 )
+        del system  # before the next one takes as much memory
         state = trial
         history.append(norm)
+        observe(norm, state)
+        clock.add("update")
     if not problem.linear and history[-1] > tolerance:
         raise NewtonError(
             f"after {max_steps} steps the residual is {history[-1]:.3g}, above {tolerance:g}",
             history,
-            state,
+            told(state),
         )
-    return Result(d, state, tuple(history))
+    last = told(state)
+    clock.add("update")
+    return Result(here, last, tuple(history), clock.seconds)
+
+
+class _Clock:
+    """Where the time goes, on a device: it is waited for."""
+
+    def __init__(self, device: Device) -> None:
+        self.device, self.seconds = device, {}
+        self.last = time.perf_counter()
+
+    def add(self, part: str) -> None:
+        """What has passed since the last call is this part's."""
+        self.device.synchronize()
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self.last
+        self.last = now
+
+
+def _solved(linear_solver: Callable, system: System, here: Discretisation, place: Device) -> Any:
+    """x where the system is; on the way there by the host for a solver that is not there."""
+    if isinstance(linear_solver, Gmres) and linear_solver.device == place:
+        return linear_solver(system.matrix, system.rhs)
+    matrix, rhs = system.matrix, system.rhs
+    if place.kind == "cuda":
+        values, rhs = place.to_numpy(matrix.values), place.to_numpy(rhs)
+        matrix = BlockMatrix(values, here.faces.columns)
+    x = linear_solver(matrix, rhs)
+    return place.array(x) if place.kind == "cuda" else x
 
 
 def direct(matrix: BlockMatrix, rhs: np.ndarray) -> np.ndarray:
@@ -278,7 +354,7 @@ def _elimination_order(columns: np.ndarray) -> np.ndarray:
 
 
 def _norm(d: Discretisation, state: State) -> float:
-    """The Euclidean norm of all residuals."""
+    """The Euclidean norm of all residuals, on the host."""
     R_u, R_h = residual(d, state)
     return float(np.sqrt((R_u * R_u).sum() + (R_h * R_h).sum()))
 

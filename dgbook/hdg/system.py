@@ -1,4 +1,8 @@
-"""The trace system: elements condensed and their blocks added up, face by face."""
+"""The trace system: elements condensed and their blocks added up, face by face.
+
+All of it runs where the arrays of the discretisation are (`discretisation.on_device`): on a GPU the
+blocks are written where the product with them will read them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu import device as find_device
+from dgbook.gpu.libraries import TOGETHER
+from dgbook.gpu.timing import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.discretisation import Discretisation, as_boundary, discretise, on_device
@@ -20,6 +25,8 @@ from dgbook.mesh import Mesh
 
 NUMBERS_AT_A_TIME = 2**21
 """Of the largest array of a stack of elements: some megabytes, to stay near the caches."""
+NUMBERS_ON_A_GPU = 2**25
+"""The same on a GPU, where a stack has to keep all multiprocessors busy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +40,7 @@ class System:
     Attributes
     ----------
     discretisation : Discretisation
+        Its arrays, and all that follow, are in one place.
     state : State
         Where the problem was linearised.
     matrix : BlockMatrix
@@ -57,11 +65,13 @@ class System:
     def recover(self, x: np.ndarray, step: float = 1.0) -> State:
         """The state after a change of the trace by `step` times x, and of u by what follows."""
         d = self.discretisation
-        still = State(np.zeros_like(self.state.u), x)
-        change = local.local_unknowns(d, still)[..., d.element.Np :]
-        change = change.transpose(1, 0, 2).reshape(d.mesh.K, -1, 1)
-        du = -(self.offset + (self.response @ change)[..., 0])
-        du = du.reshape(d.mesh.K, d.n_c, -1).transpose(1, 0, 2)
+        du = np.empty_like(self.state.u)
+        for some in _stacks(d):
+            change = local.local_traces(d, x, some).transpose(1, 0, 2)
+            k = len(change)
+            own = self.response[some] @ change.reshape(k, -1, 1)
+            own = -(self.offset[some] + own[..., 0])
+            du[:, some] = own.reshape(k, d.n_c, -1).transpose(1, 0, 2)
         return State(self.state.u + step * du, self.state.trace + step * x)
 
 
@@ -84,15 +94,21 @@ def assemble(
     state : State, optional
         Where to linearise; if not given, where `start` begins: at zero for a linear problem.
     device : Device or {"auto", "cuda", "cpu"}
-        Where u is eliminated; the result is on the host.
+        Where it is computed; the result is on the host.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
     """
-    d = discretise(problem, mesh, order)
-    return linearise(d, start(d) if state is None else state, device=device)
+    place, d = as_device(device), discretise(problem, mesh, order)
+    state = start(d) if state is None else state
+    if place.kind != "cuda":
+        return linearise(d, state)
+    found = linearise(on_device(d, place), to_device(state, place))
+    arrays = {name: place.to_numpy(getattr(found, name)) for name in ("rhs", "response", "offset")}
+    matrix = BlockMatrix(place.to_numpy(found.matrix.values), d.faces.columns)
+    return System(d, state, matrix, **arrays)
 
 
 def start(d: Discretisation, initial: Any = None) -> State:
@@ -129,6 +145,20 @@ def _initial_gas(d: Discretisation) -> Callable:
     return lambda *x: np.multiply.outer(mean, np.ones(x[0].shape))
 
 
+def to_device(state: State, device: Device) -> State:
+    """A state of the host on a device: itself where that is the host."""
+    if device.kind != "cuda":
+        return state
+    return State(device.array(state.u), device.array(state.trace))
+
+
+def to_host(state: State, device: Device) -> State:
+    """A state of a device on the host: itself where that is the host."""
+    if device.kind != "cuda":
+        return state
+    return State(device.to_numpy(state.u), device.to_numpy(state.trace))
+
+
 def residual(d: Discretisation, state: State) -> tuple[np.ndarray, np.ndarray]:
     """R_u, (n_c, K, Np), and R_h, (faces, m), at a state; see `local`.
 
@@ -140,70 +170,74 @@ def residual(d: Discretisation, state: State) -> tuple[np.ndarray, np.ndarray]:
         R = local.residual(d, local.local_unknowns(d, state, some), some)
         R_u[:, some] = R[..., :Np]
         _add_to_faces(d, some, R[..., Np:].transpose(1, 0, 2), R_h)
-    R_h[d.given] = (state.trace - d.given_trace)[d.given]
-    return R_u, R_h
+    return R_u, np.where(d.given[:, None], state.trace - d.given_trace, R_h)
 
 
-def linearise(d: Discretisation, state: State, device: Any = "cpu") -> System:
-    """The trace system at a state.
+def linearise(d: Discretisation, state: State) -> System:
+    """The trace system at a state, where the arrays of both are.
 
     Parameters
     ----------
     d : Discretisation
+        `on_device` or the host's.
     state : State
-    device : Device or {"auto", "cuda", "cpu"}
-        Where u is eliminated; the result is on the host.
+        There as well.
     """
-    place = device if isinstance(device, Device) else find_device(device)
-    there, faces = on_device(d, place), d.faces
-    state_there = State(place.array(state.u), place.array(state.trace))
-    n_c, m, outside = d.n_c, d.m, d.n_c * (d.mesh.dim + 1) * d.element.Nfp
-    values = np.zeros((*faces.columns.shape, m, m))
-    rhs = np.zeros((faces.count, m))
-    response = np.empty((d.mesh.K, n_c * d.element.Np, outside))
-    offset = np.empty(response.shape[:2])
+    faces, m = d.faces, d.m
+    like = state.trace
+    outside = d.n_c * (d.mesh.dim + 1) * d.element.Nfp
+    values = np.zeros((*faces.columns.shape, m, m), like=like)
+    rhs = np.zeros_like(like)
+    response = np.empty((d.mesh.K, d.n_c * d.element.Np, outside), like=like)
+    offset = np.empty(response.shape[:2], like=like)
     # What a given trace still has to change by goes to the right-hand side, with its column.
-    jump = np.zeros_like(rhs)
-    jump[d.given] = (d.given_trace - state.trace)[d.given]
+    jump = np.where(d.given[:, None], d.given_trace - state.trace, 0.0)
     for some in _stacks(d):
-        z = local.local_unknowns(there, state_there, some)
-        T, R = local.tangent(there, z, some), local.residual(there, z, some)
-        condensed = local.condense(there, T, R)
-        response[some] = place.to_numpy(condensed.response)
-        offset[some] = place.to_numpy(condensed.offset)
-        _add_to_faces(d, some, place.to_numpy(condensed.rhs), rhs)
-        _add_blocks(d, some, place.to_numpy(condensed.matrix), jump, values, rhs)
-    values[d.given] = 0
-    values[d.given, 0] = np.eye(m)
-    rhs[d.given] = jump[d.given]
+        z = local.local_unknowns(d, state, some)
+        condensed = local.condense(d, local.tangent(d, z, some), local.residual(d, z, some))
+        response[some], offset[some] = condensed.response, condensed.offset
+        k = len(condensed.rhs)
+        known = local.local_traces(d, jump, some).transpose(1, 0, 2).reshape(k, -1, 1)
+        moved = condensed.matrix.reshape(k, outside, outside) @ known
+        own = condensed.rhs - moved.reshape(condensed.rhs.shape)
+        _add_to_faces(d, some, own, rhs)
+        _add_blocks(d, some, condensed.matrix, values)
+    given = np.flatnonzero(d.given)
+    values[given] = 0
+    own_blocks = values[:, 0]
+    own_blocks[given] = np.asarray(np.eye(m), like=like)
+    rhs = np.where(d.given[:, None], jump, rhs)
     return System(d, state, BlockMatrix(values, faces.columns), rhs, response, offset)
 
 
 def _stacks(d: Discretisation) -> Iterator[slice]:
     """The elements in stacks that `local` takes at once."""
+    for first in range(0, d.mesh.K, stack_size(d)):
+        yield slice(first, min(first + stack_size(d), d.mesh.K))
+
+
+def stack_size(d: Discretisation) -> int:
+    """Elements of a stack, so that its largest array has no more numbers than it may have."""
+    there = hasattr(d.jacobian, "__cuda_array_interface__")
     largest = d.n_c**2 * d.Nz * max(d.Nz, len(d.tables.volume.weights))
-    size = max(1, NUMBERS_AT_A_TIME // largest)
-    for first in range(0, d.mesh.K, size):
-        yield slice(first, min(first + size, d.mesh.K))
+    return min(TOGETHER, max(1, (NUMBERS_ON_A_GPU if there else NUMBERS_AT_A_TIME) // largest))
 
 
 def _add_to_faces(d: Discretisation, some: slice, own: np.ndarray, total: np.ndarray) -> None:
-    """Add what some elements have for their faces, (k, n_c, nf Nfp), to a vector (faces, m)."""
+    """Add what some elements have for their faces, (k, n_c, nf Nfp), to a vector (faces, m).
+
+    The two sides of a face one after the other: among the elements of one side a face is met once,
+    so that nothing is added to twice at a time, and sums have the same order everywhere.
+    """
     k, faces = len(own), d.faces
     own = own.reshape(k, d.n_c, d.mesh.dim + 1, -1).transpose(0, 2, 3, 1)  # (k, f, j, c)
     order = faces.to_element[some, :, :, None]
-    own = np.take_along_axis(own, order, axis=2).transpose(0, 1, 3, 2).reshape(-1, d.m)
-    np.add.at(total, faces.numbers[some].ravel(), own)
+    own = np.take_along_axis(own, order, axis=2).transpose(0, 1, 3, 2).reshape(k, -1, d.m)
+    for mine in (~faces.second[some], faces.second[some]):
+        total[faces.numbers[some][mine]] += own[mine]
 
 
-def _add_blocks(
-    d: Discretisation,
-    some: slice,
-    own: np.ndarray,
-    jump: np.ndarray,
-    values: np.ndarray,
-    rhs: np.ndarray,
-) -> None:
+def _add_blocks(d: Discretisation, some: slice, own: np.ndarray, values: np.ndarray) -> None:
     """Add the condensed matrices of some elements to the blocks, without the given faces' columns.
 
     A row of blocks and a place in it get at most one block of each side of a face, but for block 0:
@@ -213,16 +247,13 @@ def _add_blocks(
     k = len(own)
     own = own.reshape(k, d.n_c, nf, -1, d.n_c, nf, own.shape[2] // nf)
     own = own.transpose(0, 2, 5, 3, 6, 1, 4)  # (k, f, g, j, j', c, c')
-    numbers, order = faces.numbers[some], faces.to_element[some]
-    k_index = np.arange(k)[:, None, None]
+    numbers, order, second = faces.numbers[some], faces.to_element[some], faces.second[some]
+    k_index = np.arange(k, like=numbers)[:, None, None]
     for f in range(nf):
         for g in range(nf):
             block = own[:, f, g][k_index, order[:, f, :, None], order[:, g, None, :]]
             block = block.transpose(0, 3, 1, 4, 2).reshape(k, m, m)
-            row, column, slot = numbers[:, f], numbers[:, g], faces.slots[some, f, g]
-            known = d.given[column]
-            moved = (block[known] @ jump[column[known], :, None])[..., 0]
-            np.add.at(rhs, row[known], -moved)
-            for side in (False, True):
-                mine = ~known & (faces.second[some, f] == side)
+            row, slot, known = numbers[:, f], faces.slots[some, f, g], d.given[numbers[:, g]]
+            for side in (~second[:, f], second[:, f]):
+                mine = np.flatnonzero(~known & side)
                 values[row[mine], slot[mine]] += block[mine]

@@ -1,10 +1,10 @@
 """Wrong products with a trace matrix: each is the right one but for one mistake in its text."""
 
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dgbook.gpu.show import source
+from mistakes import remade
+
 from dgbook.hdg import storage
 from dgbook.hdg.kernels.fused import make_fused
 from dgbook.hdg.kernels.paper import make_contract, make_inflate
@@ -22,14 +22,8 @@ class Mistake:
 
     def make(self) -> Callable:
         """The wrong function."""
-        text = source(self.function)
-        assert text.count(self.right) == 1, f"{self.name}: the text has changed"
-        text = text.replace(self.right, self.wrong)
-        file = f"<{self.name}: {self.function.__name__}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        namespace = dict(self.function.__globals__)
-        exec(compile(text, file, "exec"), namespace)
-        return namespace[self.function.__name__]
+        name = self.function.__name__
+        return remade(self.name, [self.function], self.right, self.wrong)[name]
 
     @property
     def method(self) -> str:

@@ -1,6 +1,7 @@
 """What is measured of the product with a trace matrix makes valid records: the clock stands."""
 
 import argparse
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,13 @@ from stopped_clock import CEILING, SIMULATOR
 
 from dgbook import records
 from dgbook.__main__ import main
-from dgbook.hdg import bench, measure
+from dgbook.gpu import device
+from dgbook.hdg import bench, measure, measure_solve
 from dgbook.hdg.blocks import face_columns, random_matrix
+from dgbook.hdg.cost import solution_cost
 from dgbook.hdg.cylinder import cylinder_mesh
-from dgbook.hdg.plan import Plan
+from dgbook.hdg.plan import Plan, Shape
+from dgbook.hdg.solver import direct
 from dgbook.mesh import box
 
 NUMBA = ("paper", "fused", "sliced")
@@ -138,9 +142,70 @@ def test_a_matrix_of_so_many_bytes(dim):
     assert not matrix.values[:, 1:][filling].any() and filling.any()
 
 
+def test_whole_solutions(monkeypatch):
+    """On the CPU in place of a GPU, with all rivals: parts and iterations of one solution each."""
+    timed = measure_solve.timed
+
+    def once(case, d, device, options, samples):
+        result, linear, found = timed(case, d, device, options, 1)
+        return result, linear, found * samples
+
+    monkeypatch.setattr(measure_solve, "timed", once)
+    monkeypatch.setattr(measure_solve, "CoreProduct", lambda *_, **__: lambda x, y: None)
+    cases = (
+        measure_solve.Case("poisson", 2, 3, rivals=("splu", "gmres", "cores")),
+        measure_solve.Case("poisson", 3, 1, variants=("jacobi",)),
+        measure_solve.Case("cylinder", 2, 8, 1, ("splu",), ("schwarz",), 60),
+    )
+    orders = measure_solve.SOLVED_ORDERS
+    cpu = device("cpu")
+    arguments = (1, *orders), ("float32", "float64"), (2, 3), 0, cpu, CEILING
+    rows = list(measure_solve.solve_rows(*arguments, cases))
+    records.validate(stopped_clock.content("hdg/solve", rows))
+    assert not list(measure_solve.solve_rows(orders, ("float32",), (2,), 0, cpu, CEILING, cases))
+    assert [r["path"] for r in rows] == ["schwarz", "schwarz:single", "jacobi", "jacobi", "schwarz"]
+    first, *_, flow = rows
+    names = {"discretise", "assemble", "set up", "cycles", "update", "rest"}
+    assert set(first["seconds"]) == names and first["samples"] == 20
+    assert set(first["rivals"]) == {"splu", "gmres", "cores"} and not rows[3]["rivals"]
+    # The same method wherever it runs, with one step for a linear problem.
+    counts = {name: first["rivals"][name]["iterations"] for name in ("gmres", "cores")}
+    assert counts["gmres"] == counts["cores"] == first["iterations"] and len(counts["gmres"]) == 1
+    assert len(flow["iterations"]) == len(flow["residuals"]) - 1 > 2
+    assert flow["residuals"][-1] < measure_solve.TOLERANCE
+    text = bench.line(first, SIMULATOR)
+    assert "poisson 2D p=3 faces=33 schwarz" in text and "splu" in text and "LIVE" in text
+    assert first["size"]["matrix_bytes"] == 33 * 5 * 16 * 8
+
+
+def test_what_a_solution_costs_at_least():
+    """One element of u with two unknowns and three of traces; an iteration of five blocks."""
+    shape = Shape(1, 5, "float64")
+    cost = solution_cost(shape, 10, 1, (2, 3), [4], 5, restart=2, single=False)
+    products, basis = 2 * 10 * 5 * 4, 4 * 10 * 4
+    factorised = 2 * 2**3 / 3 + 2 * 2**2 * (3 + 1)
+    assert cost.flops == int(factorised + 2 * 3 * 2 * 4) + 2 * (products + basis)
+    assert cost.bytes == 10 * 5 * 8 + 2 * 2 * 4 * 8 + 8 * (products + basis)
+    single = solution_cost(shape, 10, 1, (2, 3), [4], 5, restart=2, single=True)
+    assert cost.bytes - single.bytes == 4 * (products + basis)
+
+
+def test_a_solution_that_is_another_one_is_no_measurement(monkeypatch):
+    def other(case, d):
+        result = measure_solve.on_host(d, direct)
+        return {"result": replace(result, state=replace(result.state, u=1.01 * result.u))}
+
+    monkeypatch.setitem(measure_solve.RIVALS, "splu", other)
+    monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 1)
+    cases = (measure_solve.Case("poisson", 2, 2, rivals=("splu",)),)
+    rows = measure_solve.solve_rows((3,), ("float64",), (2,), 0, device("cpu"), CEILING, cases)
+    with pytest.raises(RuntimeError, match="poisson, splu: solutions differ by"):
+        list(rows)
+
+
 def test_the_command_line(capsys):
     assert main(["bench", "hdg", "magic"]) == 2
-    assert "RECORD = 'magic'; allowed are product, tables" in capsys.readouterr().err
+    assert "RECORD = 'magic'; allowed are product, solve, tables" in capsys.readouterr().err
     parser = argparse.ArgumentParser()
     bench.add_tune_arguments(parser)
     found = parser.parse_args(["--orders", "2..3", "--dims", "3"])

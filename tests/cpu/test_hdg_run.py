@@ -1,6 +1,7 @@
 """python -m dgbook run hdg: what it finds, writes and refuses, and what memory it says it takes."""
 
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import meshio
@@ -13,6 +14,7 @@ from dgbook.__main__ import main
 from dgbook.gpu import Device, device
 from dgbook.hdg import command, memory, solver
 from dgbook.hdg.blocks import face_columns
+from dgbook.hdg.discretisation import discretise
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.output import write_fields
 from dgbook.mesh import box
@@ -258,9 +260,40 @@ def test_gmres_on_a_gpu_takes_its_memory_there(monkeypatch):
     mesh = box((8, 8))
     host = memory.memory_of(mesh, 1, 4, CPU, linear)
     assert host.solver > host.matrix and host.device == 0 and "GMRES" in str(host)
-    with pytest.raises(ValueError, match=r"need about .* MiB; allowed: the .* of a GPU"):
-        memory.memory_of(mesh, 1, 4, NONE, linear)
-    memory.memory_of(mesh, 1, 4, NONE, None)
+    assert host.host == host.matrix + host.elements + max(memory.STACKS, host.solver)
+    for one in (linear, None):  # without GMRES elements are condensed there
+        with pytest.raises(ValueError, match=r"need about .* MiB; allowed: the .* of a GPU"):
+            memory.memory_of(mesh, 1, 4, NONE, one)
+    there = memory.memory_of(mesh, 1, 4, replace(NONE, memory_bytes=10**9), linear)
+    assert there.host == there.solver == 0 and "of the device's: matrix" in str(there)
+    assert there.device > there.matrix + there.elements + host.solver
+
+
+@pytest.mark.parametrize("cells", [(8, 8), (3, 3, 3)])
+def test_a_gpu_holds_all_parts_at_a_time(cells, monkeypatch):
+    """With stacks of one element: matrix, elements, GMRES and its own copies, and little more."""
+    monkeypatch.setattr(memory, "NUMBERS_ON_A_GPU", 1)
+    linear, mesh = hdg.Gmres(CPU), box(cells)
+    system = hdg.assemble(hdg.Poisson(None, lambda *x: [0 * x[0]] * 4, components=4), mesh, 3)
+    kept = system.matrix.nbytes + system.response.nbytes + system.offset.nbytes
+    found = memory.device_bytes(mesh, 3, 4, linear)
+    least = kept + linear.memory(system.matrix).most
+    assert least < found < 1.15 * least
+    # Where elements are condensed for a solver on the host, only they and the matrix stay.
+    assert kept < memory.device_bytes(mesh, 3, 4, None) < found
+
+
+def test_a_gpu_is_asked_for_its_memory_before_it_is_taken(monkeypatch):
+    monkeypatch.setattr(solver, "on_device", lambda *_: pytest.fail("something was taken"))
+    with pytest.raises(ValueError, match=r"8 elements of order 1 need about .* of a GPU"):
+        hdg.solve(Couette().gas, box((2, 2)), 1, device=NONE)
+
+
+@pytest.mark.parametrize(("dim", "n_c"), [(2, 4), (3, 5)])
+def test_a_stack_on_a_gpu_is_counted_with_the_points_a_gas_needs(dim, n_c):
+    gas = hdg.NavierStokes(1.0, 0.1, hdg.Stream(0.1, (1.0, 0, 0)[:dim]))
+    d = discretise(gas, box((1,) * dim), 2)
+    assert memory.most_points(dim, 2) == len(d.tables.volume.weights)
 
 
 @pytest.mark.parametrize("linear", ["direct", "gmres"])

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from hdg_cases import Alien, AlienDevice
 
 from dgbook import hdg
+from dgbook.hdg import arnoldi, krylov
 from dgbook.hdg.cylinder import CylinderFlow, cylinder_mesh, flow_past_cylinder, wake_length
 from dgbook.hdg.discretisation import discretise
 from dgbook.hdg.exact import Couette
@@ -56,6 +58,15 @@ def test_a_solution_is_where_newton_ends_and_where_it_may_begin():
     assert len(again.history) == 1 and again.state is result.state
 
 
+def test_steps_can_be_watched():
+    seen = []
+    result = hdg.solve(
+        COUETTE.gas, box((2, 2)), 1, observe=lambda residual, state: seen.append((residual, state))
+    )
+    assert tuple(residual for residual, _ in seen) == result.history
+    assert seen[-1][1] is result.state and len({id(state) for _, state in seen}) == len(seen)
+
+
 def test_newton_says_when_it_did_not_arrive():
     with pytest.raises(hdg.NewtonError, match="after 1 steps the residual is") as caught:
         hdg.solve(COUETTE.gas, box((2, 2)), 1, max_steps=1)
@@ -96,6 +107,67 @@ def test_the_direct_solver_agrees_with_a_dense_one():
 def test_what_is_refused(options, error, message):
     with pytest.raises(error, match=message):
         hdg.solve(COUETTE.gas, box((2, 2)), 1, **options)
+
+
+# -- elsewhere -----------------------------------------------------------------------------------
+
+
+def product_of_aliens(matrix, device):
+    """What `krylov.product_on` gives, by NumPy's functions."""
+
+    def product(x, y):
+        inflated = x.reshape(matrix.faces, matrix.m)[Alien(matrix.columns)]
+        y[:] = (matrix.values @ inflated[..., None])[..., 0].sum(axis=1).reshape(-1)
+
+    return product
+
+
+CASES = {
+    "gas": (COUETTE.gas, 1e-9),
+    "diffusion": (hdg.Poisson(lambda x, y: [1.0], lambda x, y: [x * y]), 1e-9),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_loop_stays_on_a_device(case, monkeypatch):
+    """No array comes to the host but columns of H, sums and, at the end, the state."""
+    problem, tolerance = CASES[case]
+    mesh = box((5, 4))
+    monkeypatch.setattr(krylov, "product_on", product_of_aliens)
+    monkeypatch.setattr(krylov, "KernelSpace", arnoldi.Space)
+    there = AlienDevice("cuda", "alien", "", memory_bytes=10**9)
+    linear = hdg.Gmres(there, restart=80, tolerance=1e-9)
+    AlienDevice.fetched.clear()
+    result = hdg.solve(problem, mesh, 2, None, tolerance, linear_solver=linear, device=there)
+    looks = [size for size in AlienDevice.fetched if size % 81 == 0]
+    others = [size for size in AlienDevice.fetched if size % 81]
+    assert max(looks) <= arnoldi.AHEAD * 81
+    assert [s for s in others if s > 1] == [result.u.size, result.trace.size]
+    expected = hdg.solve(problem, mesh, 2)
+    np.testing.assert_allclose(result.u, expected.u, atol=1e-7)
+    np.testing.assert_allclose(result.q, expected.q, atol=1e-6)
+    steps = len(result.history) - 1
+    assert len(linear.solutions) == steps and isinstance(linear.solutions[0].x, Alien)
+    # The host looked now and then: less often than there were steps, and few were in vain.
+    iterations = sum(s.iterations for s in linear.solutions)
+    products = sum(s.products for s in linear.solutions)
+    assert len(looks) < 0.7 * iterations and iterations < products < 1.5 * iterations
+
+
+def test_a_solver_on_the_host_gets_the_hosts_arrays():
+    there = AlienDevice("cuda", "alien", "", memory_bytes=10**9)
+
+    def solver(matrix, rhs):
+        assert isinstance(matrix.values, np.ndarray) and isinstance(rhs, np.ndarray)
+        return direct(matrix, rhs)
+
+    result = hdg.solve(COUETTE.gas, box((2, 2)), 1, linear_solver=solver, device=there)
+    expected = hdg.solve(COUETTE.gas, box((2, 2)), 1)
+    np.testing.assert_allclose(result.u, expected.u, atol=1e-10)
+    assert set(result.seconds) == {"discretise", "assemble", "solve", "update"}
+    with pytest.raises(hdg.NewtonError) as caught:
+        hdg.solve(COUETTE.gas, box((2, 2)), 1, max_steps=1, device=there)
+    assert isinstance(caught.value.state.u, np.ndarray)
 
 
 # -- results -------------------------------------------------------------------------------------

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hdg_cases import AlienDevice, Polynomial, scrambled
+from hdg_cases import Alien, AlienDevice, Polynomial, scrambled
 
 from dgbook import hdg
 from dgbook.element import NodalElement, barycentric, cartesian, face_vertices, simplex_quadrature
 from dgbook.hdg import local
-from dgbook.hdg.discretisation import discretise, symmetric_face_quadrature
+from dgbook.hdg.discretisation import discretise, on_device, symmetric_face_quadrature
 from dgbook.hdg.solver import direct
-from dgbook.hdg.system import linearise, residual, start
+from dgbook.hdg.system import linearise, residual, start, to_device
 
 rng = np.random.default_rng(2)
 SIDES = ("x+", "y-", "y+")
@@ -239,9 +239,16 @@ def test_elimination_runs_on_arrays_that_are_not_numpys(problem):
     }[problem]
     d = discretise(problem, scrambled((2, 2), rng), 2)
     here = linearise(d, start(d))
-    there = linearise(d, start(d), AlienDevice("cuda", "alien", ""))
-    np.testing.assert_allclose(there.matrix.values, here.matrix.values, atol=1e-12)
-    np.testing.assert_allclose(there.rhs, here.rhs, atol=1e-12)
+    alien = AlienDevice("cuda", "alien", "")
+    there = linearise(on_device(d, alien), to_device(start(d), alien))
+    assert isinstance(there.matrix.values, Alien)
+    found = alien.to_numpy(there.matrix.values)
+    np.testing.assert_allclose(found, here.matrix.values, atol=1e-12)
+    np.testing.assert_allclose(alien.to_numpy(there.rhs), here.rhs, atol=1e-12)
+    back = hdg.assemble(problem, d.mesh, 2, device=alien)
+    for name in ("rhs", "response", "offset"):
+        np.testing.assert_allclose(getattr(back, name), getattr(here, name), atol=1e-12)
+    np.testing.assert_array_equal(back.matrix.values, found)
 
 
 # -- fluxes --------------------------------------------------------------------------------------

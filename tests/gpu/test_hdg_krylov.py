@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from dgbook import hdg
-from dgbook.gpu import device
+from dgbook.gpu import cuda, device, jit
 from dgbook.hdg import preconditioner
+from dgbook.hdg.arnoldi import KernelSpace, Space
 from dgbook.hdg.blocks import BlockMatrix, random_matrix
 from dgbook.hdg.exact import Couette
+from dgbook.hdg.kernels.arnoldi import TOGETHER
 from dgbook.hdg.krylov import Gmres, gmres, product_on
 from dgbook.hdg.preconditioner import PRECONDITIONERS, schwarz
 from dgbook.hdg.solver import direct
@@ -25,6 +27,18 @@ def poisson(cells, order):
 
     system = hdg.assemble(hdg.Poisson(source, lambda *x: [x[0] * x[1]]), box(cells), order)
     return system.matrix, system.rhs
+
+
+@jit
+def scale(diagonal, x, y):
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = diagonal[i] * x[i]
+
+
+def scaled(diagonal):
+    """``product(x, y)`` with a diagonal matrix: a launch, as graphs hold them."""
+    return lambda x, y: scale[-(-y.size // 128), 128](diagonal, x, y)
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -95,6 +109,39 @@ def test_cupys_gmres_finds_the_same_and_takes_no_fewer_steps():
     assert info == 0 and found.converged
     scale = abs(GPU.to_numpy(x)).max()
     np.testing.assert_allclose(GPU.to_numpy(found.x), GPU.to_numpy(x), atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("n", "steps"), [(40, 3), (1000, TOGETHER + 3), (300_000, 20), (3_000_000, 9)]
+)
+def test_a_space_is_that_of_the_host(n, steps, dtype):
+    """Replayed from a graph, a second time from its beginning; the basis was no number before."""
+    random = np.random.default_rng(n)
+    diagonal = random.uniform(1, 3, n).astype(dtype)
+    first = random.standard_normal(n).astype(dtype)
+    first /= np.linalg.norm(first)
+    there = GPU.array(diagonal)
+    space = KernelSpace(scaled(there), None, GPU, steps + 2, n, np.dtype(dtype))
+    space.basis[:] = np.nan
+    host = Space(lambda x, y: np.multiply(diagonal, x, out=y), None, device("cpu"), steps + 2, n,
+                 np.dtype(dtype))  # fmt: skip
+    host._begin(first)
+    for k in range(1, steps + 1):
+        host._grow(k)
+    tolerance = 1e5 * np.finfo(dtype).eps
+    for _ in range(2):
+        space._begin(GPU.array(first))
+        for k in range(1, steps + 1):
+            space._grow(k)
+        V = GPU.to_numpy(space.basis)[: steps + 1].astype(float)
+        np.testing.assert_allclose(V @ V.T, np.eye(steps + 1), atol=tolerance)
+        found = GPU.to_numpy(space.columns)
+        np.testing.assert_allclose(found, host.columns, atol=tolerance)
+    y = np.linspace(1, 2, steps).astype(dtype)
+    expected = y @ host.basis[:steps]
+    found = GPU.to_numpy(space._combined(GPU.array(y)))
+    np.testing.assert_allclose(found, expected, atol=tolerance * abs(expected).max())
 
 
 def test_no_more_memory_is_taken_than_said():

@@ -20,17 +20,6 @@ RANDOM = np.random.default_rng(SEED)
 CELLS = {2: (13, 7), 3: (3, 2, 2)}  # no multiple of what a tile holds
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
 @pytest.fixture(params=METHODS)
 def method(request):
     if request.param == "bulk" and GPU.compute_capability < HOPPER:

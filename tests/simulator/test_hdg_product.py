@@ -1,10 +1,8 @@
 """The kernels of the product with a trace matrix, thread by thread, against the reference."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from broken import hdg as broken
 from hdg_product_cases import assert_close, expected, random_case
 
 from dgbook.gpu import SimulatorError, device
@@ -15,17 +13,6 @@ from dgbook.hdg.product import Product, matvec
 
 SIMULATOR = device("simulator")
 NUMBA = ("paper", "fused", "sliced")
-
-
-def load_broken():
-    path = Path(__file__).parents[1] / "broken" / "hdg.py"
-    specification = importlib.util.spec_from_file_location("broken_hdg", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-broken = load_broken()
 
 CASES = {
     "triangles, m = 2": (2, 1, 1),

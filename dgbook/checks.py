@@ -1,0 +1,39 @@
+"""Checks of arguments that families share: an error names the argument, its value, the allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+
+def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
+    """Whether an argument is one of a few.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if value not in allowed:
+        raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+
+
+def check_counts(plan: Any, *names: str) -> None:
+    """Whether fields of a dataclass, all of them if none are named, are positive integers.
+
+    Raises
+    ------
+    TypeError
+        If one is no integer.
+    ValueError
+        If one is not positive.
+    """
+    for name in names or [field.name for field in fields(plan)]:
+        value = getattr(plan, name)
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise TypeError(f"{name} = {value!r}; allowed: an integer")
+        if value < 1:
+            raise ValueError(f"{name} = {value}; allowed: 1 or more")

@@ -1,0 +1,34 @@
+"""The kernels of a step of Arnoldi's method as machine code: no spills, no stray fp64."""
+
+import numpy as np
+import pytest
+
+from dgbook.gpu.compile import compile
+from dgbook.hdg.arnoldi import THREADS, arnoldi_kernels
+
+NUMBER, TABLE, VECTOR = "progress", "table", "vector"
+SIGNATURES = {
+    "dots": (TABLE, VECTOR, NUMBER, TABLE),
+    "collect": (TABLE, NUMBER, VECTOR, TABLE),
+    "take_off": (TABLE, VECTOR, NUMBER, VECTOR, VECTOR),
+    "finish": (VECTOR, NUMBER, VECTOR, TABLE, VECTOR, TABLE),
+    "advance": (NUMBER,),
+}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "cc"), [("float32", (9, 0)), ("float64", (9, 0)), ("float32", (7, 5))]
+)
+def test_kernels(dtype, cc):
+    """Three blocks of 256 threads and more run on a multiprocessor at a time."""
+    kinds = {
+        NUMBER: np.empty(1, np.int32),
+        TABLE: np.empty((1, 1), dtype),
+        VECTOR: np.empty(1, dtype),
+    }
+    for name, kernel in arnoldi_kernels(dtype, THREADS).items():
+        found = compile(kernel, tuple(kinds[kind] for kind in SIGNATURES[name]), cc)
+        assert found.spill_bytes == found.stack_bytes == 0, found
+        if dtype == "float32":
+            assert found.fp64_instructions == 0, found
+        assert found.blocks_per_multiprocessor(THREADS) >= 3, found

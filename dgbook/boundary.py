@@ -1,6 +1,6 @@
 """Which condition holds on which face of a mesh's named boundaries."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,8 @@ def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray
     return found
 
 
-def check_condition(condition: Any, words: Collection[str]) -> None:
-    """Whether a condition is one of a family's words, or a function of (x, y, z, t).
+def check_condition(condition: Any, words: Collection[str], where: str = "x, y, z") -> None:
+    """Whether a condition is one of a family's words, or a function of place and time.
 
     Raises
     ------
@@ -74,8 +74,35 @@ def check_condition(condition: Any, words: Collection[str]) -> None:
     if not callable(condition) and condition not in words:
         raise ValueError(
             f"boundary condition {condition!r}; allowed are "
-            f"{', '.join(map(repr, words))} and functions of (x, y, z, t)"
+            f"{', '.join(map(repr, words))} and functions of ({where}, t)"
         )
+
+
+def given_fields(
+    sources: Iterable[tuple[np.ndarray, Callable]],
+    points: np.ndarray,
+    t: float,
+    out: np.ndarray,
+    as_fields: Callable[[Any, tuple[int, ...]], np.ndarray],
+) -> np.ndarray:
+    """What the functions among a boundary's conditions say at time t.
+
+    Parameters
+    ----------
+    sources : pairs of (indices, function)
+        Of the nb boundary faces those on which a function of (x, ..., t) holds.
+    points : (dim, nb, Nfp) array
+        Where it is asked.
+    t : float
+    out : (n, nb, Nfp) array
+        Where the fields are put; on other faces it stays as it is.
+    as_fields : function
+        ``as_fields(values, shape)`` makes an array (n, *shape) of what a function returned.
+    """
+    for faces, function in sources:
+        there = points[:, faces]
+        out[:, faces] = as_fields(function(*there, t), there.shape[1:])
+    return out
 
 
 def stacked_fields(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,11 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dgbook.checks import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.compile import ARCHITECTURES
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.gpu.tune import remembered
+from dgbook.launching import Launcher
 from dgbook.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -66,15 +67,8 @@ class FusedPlan:
     tensor: bool = False
 
     def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            allowed = ", ".join(map(repr, LANGUAGES))
-            raise ValueError(f"language = {self.language!r}; allowed are {allowed}")
-        for name in ("rows", "elements_inline", "nodes_inline", "unroll", "blocks"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise TypeError(f"{name} = {value!r}; allowed: an integer")
-            if value < 1:
-                raise ValueError(f"{name} = {value}; allowed: 1 or more")
+        check_choice("language", self.language, LANGUAGES)
+        check_counts(self, "rows", "elements_inline", "nodes_inline", "unroll", "blocks")
 
     @property
     def elements(self) -> int:
@@ -140,6 +134,14 @@ def threads(plan: FusedPlan, shape: NodalShape) -> int:
     return padded(count, WARP) if plan.language == "cuda" else count
 
 
+def shared_limit(language: str, capability: tuple[int, int] | None) -> int:
+    """Shared memory that a block of a fused kernel may have; without a capability on any device."""
+    known = [c for c in ARCHITECTURES if capability and c <= capability]
+    if language == "cuda" and known:
+        return ARCHITECTURES[max(known)].shared_block
+    return STATIC_SHARED_LIMIT
+
+
 def illegal(plan: FusedPlan, shape: NodalShape, capability: tuple[int, int] | None = None) -> str:
     """Why a plan cannot run on a device of that compute capability, or an empty string.
 
@@ -150,10 +152,7 @@ def illegal(plan: FusedPlan, shape: NodalShape, capability: tuple[int, int] | No
         return f"{count} threads; allowed: {MAX_THREADS}"
     if plan.elements > SPARE:
         return f"{plan.elements} elements a block; allowed: {SPARE}"
-    limit = STATIC_SHARED_LIMIT
-    if plan.language == "cuda" and capability:
-        known = [c for c in ARCHITECTURES if c <= capability]
-        limit = ARCHITECTURES[max(known)].shared_block if known else limit
+    limit = shared_limit(plan.language, capability)
     if shape.shared_bytes(plan) > limit:
         return f"{shape.shared_bytes(plan)} bytes shared; allowed: {limit}"
     if plan.language == "numba" and (trouble := shape.stuck(plan)):
@@ -178,6 +177,39 @@ def illegal(plan: FusedPlan, shape: NodalShape, capability: tuple[int, int] | No
 def tensor_plan(rows: int, inline: int, nodes: int, unroll: int, blocks: int) -> FusedPlan:
     """A plan for tensor cores."""
     return FusedPlan("cuda", rows, inline, nodes, unroll, blocks, tensor=True)
+
+
+def fastest(
+    kind: type,
+    subject: Callable[[str], str],
+    default_plan: Callable[[int, str, tuple[int, int] | None, str], Any],
+    illegal: Callable[[Any, tuple[int, int] | None], str],
+    order: int,
+    dtype: str,
+    device: Device,
+    language: str | None = None,
+) -> Any:
+    """The fastest plan that ``python -m dgbook tune`` found on a GPU, else the default.
+
+    Without a language CUDA C++ on a GPU, and Numba in the simulator, where nothing else runs.
+
+    Parameters
+    ----------
+    kind : type
+        Of the plans.
+    subject, default_plan : function
+        Of a family: ``subject(language)``, ``default_plan(order, dtype, capability, language)``.
+    illegal : function
+        ``illegal(plan, capability)`` says why a plan cannot run, or an empty string.
+    order, dtype, device, language
+    """
+    if device.kind != "cuda":
+        return default_plan(order, dtype, None, "numba")
+    language, capability = language or "cuda", device.compute_capability
+    plan = remembered(
+        kind, subject(language), device, order, dtype, lambda plan: not illegal(plan, capability)
+    )
+    return plan or default_plan(order, dtype, capability, language)
 
 
 @dataclass(frozen=True)
@@ -231,19 +263,13 @@ class Defaults:
     def choose_plan(
         self, order: int, dtype: str, device: Device, language: str | None = None
     ) -> FusedPlan:
-        """The fastest plan that ``python -m dgbook tune`` found on a GPU, else the default.
-
-        Without a language CUDA C++ on a GPU, and Numba in the simulator, where nothing else runs.
-        """
-        if device.kind != "cuda":
-            return self.default_plan(order, dtype, None, "numba")
-        language = language or "cuda"
-        capability, shape = device.compute_capability, self.shape(order, dtype)
-        plan = remembered(
-            FusedPlan, self.subject(language), device, order, dtype,
-            lambda plan: not illegal(plan, shape, capability),
+        """The fastest plan known for a device, see `fastest`."""
+        shape = self.shape(order, dtype)
+        return fastest(
+            FusedPlan, self.subject, self.default_plan,
+            lambda plan, capability: illegal(plan, shape, capability),
+            order, dtype, device, language,
         )  # fmt: skip
-        return plan or self.default_plan(order, dtype, capability, language)
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -313,47 +339,57 @@ def lengthened(values: np.ndarray) -> np.ndarray:
     return np.concatenate([values, np.zeros((SPARE, *values.shape[1:]), values.dtype)])
 
 
-class FusedStage(ABC):
-    """Launches of one kernel that does a whole stage; a family's launcher is made of it.
+class FusedStage(Launcher):
+    """Launches of one kernel that does a whole stage.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
     number of boundary faces, then a, b and dt.
 
     Attributes
     ----------
-    operator, device
-    shape : NodalShape
-    plan : FusedPlan
-    size : int
-        Entries of a state.
-    arrays : dict
-        By name, on the device.
     in_place : bool
         False: neighbors still need u, so that the new state is written elsewhere.
+    kernel : Kernel or CudaKernel
+        The plan's.
     """
 
     in_place = False
     inputs: ClassVar[tuple[str, ...]]
 
-    operator: Any
-    device: Device
-    shape: NodalShape
-    plan: FusedPlan
     kernel: Any
-    size: int
-    arrays: dict[str, Any]
 
-    def planned(self, plan: FusedPlan) -> Any:
-        """The same arrays, with a kernel for another plan; states are the same, too.
+    @abstractmethod
+    def _launch(self) -> tuple[int, int | tuple[int, int], int]:
+        """Blocks, threads of a block, and the bytes that a block of CUDA C++ shares."""
 
-        Raises
-        ------
-        ValueError
-            If the plan is not legal.
+    def rhs(self, u: Any, data: Any, out: Any) -> None:
+        """out = du/dt; `data` are g on the boundary, flat (fields nb Nfp,), one zero if nb = 0."""
+        self.stage(u, out, out, data, 0.0, 0.0, 1.0)
+
+    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
+        """res = a res + dt du/dt, new = u + b res; `new` is not u.
+
+        Where a = 0, `res` is not read; where b = 0, `new` is not written.
         """
-        other = copy.copy(self)
-        other._load(plan)
-        return other
+        arguments = (u, data, *(self.arrays[name] for name in self.inputs), res, new)
+        scalars = (self.real(value) for value in (a, b, dt))
+        blocks, block, shared = self._launch()
+        if self.plan.language == "cuda":
+            faces = self.operator.trace.ghosts
+            self.kernel[blocks, block, shared](*arguments, faces, *scalars)
+        else:
+            self.kernel[blocks, block](*arguments, *scalars)
+
+
+class NodalStage(FusedStage):
+    """A whole stage in the nodal basis, by a `FusedPlan`.
+
+    Attributes
+    ----------
+    shape : NodalShape
+    """
+
+    shape: NodalShape
 
     def _load(self, plan: FusedPlan) -> None:
         if trouble := illegal(plan, self.shape, self.device.compute_capability):
@@ -371,34 +407,8 @@ class FusedStage(ABC):
     def _kernel(self, plan: FusedPlan) -> Any:
         """The plan's kernel."""
 
-    @property
-    def real(self) -> type:
-        """Type of a real number."""
-        return np.dtype(self.shape.dtype).type
-
-    def _flat(self, values: np.ndarray, dtype: type) -> Any:
-        return self.device.array(values.astype(dtype).ravel())
-
-    def zeros(self) -> Any:
-        """A state of zeros."""
-        return self.device.zeros(self.size, self.real)
-
-    def rhs(self, u: Any, data: Any, out: Any) -> None:
-        """out = du/dt; `data` are g on the boundary, flat (fields nb Nfp,)."""
-        self.stage(u, out, out, data, 0.0, 0.0, 1.0)
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is not u.
-
-        Where a = 0, `res` is not read; where b = 0, `new` is not written.
-        """
-        plan, trace = self.plan, self.operator.trace
-        arguments = (u, data, *(self.arrays[name] for name in self.inputs), res, new)
-        scalars = (self.real(value) for value in (a, b, dt))
-        blocks = -(-trace.K // plan.elements)
-        if plan.language == "cuda":
-            shared = self.shape.shared_bytes(plan)
-            launch = self.kernel[blocks, threads(plan, self.shape), shared]
-            launch(*arguments, trace.ghosts, *scalars)
-        else:
-            self.kernel[blocks, (lanes(plan, self.shape), plan.rows)](*arguments, *scalars)
+    def _launch(self) -> tuple[int, int | tuple[int, int], int]:
+        plan, shape = self.plan, self.shape
+        rows = lanes(plan, shape), plan.rows
+        block = threads(plan, shape) if plan.language == "cuda" else rows
+        return -(-self.operator.trace.K // plan.elements), block, shape.shared_bytes(plan)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import trange
 
+from dgbook.checks import check_choice
 from dgbook.element import NodalElement, barycentric, simplex_quadrature
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
@@ -46,8 +47,7 @@ class NodalSolver(ABC):
     def __init__(self, mesh: Mesh, order: int, dtype: str, device: Device | str) -> None:
         if not isinstance(mesh, Mesh):
             raise TypeError(f"mesh = {mesh!r}; allowed: a Mesh")
-        if np.dtype(dtype).name not in DTYPES:
-            raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
+        check_choice("dtype", np.dtype(dtype).name, DTYPES)
         self.mesh = mesh
         self.element = NodalElement(mesh.dim, order)
         self.dtype = np.dtype(dtype)

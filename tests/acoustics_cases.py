@@ -1,9 +1,14 @@
 """Boundaries, meshes and operators on which all kernels of the acoustic equations are tested."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from maxwell_cases import scrambled
 
 from dgbook.acoustics import reference
+from dgbook.acoustics.plans import KERNEL_SETS, Plan, candidates
+from dgbook.gpu import Device
 from dgbook.mesh import box
 
 
@@ -64,3 +69,79 @@ def device_data(operator: reference.Operator, t: float, dtype: str) -> np.ndarra
     """g on the boundary as kernels get it, flat; one zero where there is no boundary."""
     data = reference.boundary_data(operator, t).ravel()
     return (data if data.size else np.zeros(1)).astype(dtype)
+
+
+def tried(name: str, order: int, dtype: str) -> list[Plan]:
+    """The plans that a tuner tries of a set of kernels, each part's beside the default."""
+    kernels = KERNEL_SETS[name]
+    default = kernels.default(order, dtype)
+    parts = (candidates(name, part, default, order, dtype) for part in kernels.parts(order))
+    return list(dict.fromkeys(plan for plans in parts for plan in plans))
+
+
+@dataclass
+class Case:
+    """A launcher of several kernels, its operator in float64, random states and boundary data.
+
+    Attributes
+    ----------
+    launcher : StageByKernels
+    double : Operator
+    u, res : (4, K, Np) array
+    data : flat array of the device
+        At time `t`.
+    roundings : int
+        By how many of the largest number a result may be wrong.
+    """
+
+    launcher: Any
+    double: reference.Operator
+    u: np.ndarray
+    res: np.ndarray
+    data: Any
+    roundings: int
+    t: float = 0.3
+
+    @property
+    def poisoned(self):
+        """A state of NaN: what a kernel forgets to write stays one."""
+        return self.launcher.device.empty(self.u.size, self.u.dtype)
+
+    @property
+    def rhs(self) -> np.ndarray:
+        return reference.rhs(self.double, self.u.astype(float), self.t)
+
+    def assert_close(self, found: np.ndarray, expected: np.ndarray) -> None:
+        assert found.dtype == self.u.dtype
+        assert found.shape == expected.shape
+        tolerance = self.roundings * np.finfo(found.dtype).eps * np.abs(expected).max()
+        assert np.abs(found - expected).max() < tolerance
+
+    def check_parts(self, launcher: Any) -> None:
+        """Volume on NaN, and surface on what is there already."""
+        u, out = launcher.upload(self.u), self.poisoned
+        launcher.volume(u, out)
+        self.assert_close(launcher.download(out), expected_volume(self.double, self.u))
+        out = launcher.upload(self.res)
+        launcher.surface(u, self.data, out)
+        expected = self.res + expected_surface(self.double, self.u, self.t)
+        self.assert_close(launcher.download(out), expected)
+        assert np.array_equal(launcher.download(u), self.u)
+
+
+def make_case(
+    launcher: type,
+    plan: Any,
+    device: Device,
+    order: int,
+    dtype: str,
+    basis: str,
+    random: np.random.Generator,
+    roundings: int = 40,
+    **options: Any,
+) -> Case:
+    """A case; `options` as of `operators`."""
+    operator, double = operators(order, dtype, basis, random, **options)
+    u, res = random.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
+    data = device.array(device_data(double, Case.t, dtype))
+    return Case(launcher(operator, device, plan), double, u, res, data, roundings)

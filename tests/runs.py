@@ -1,4 +1,4 @@
-"""What happens in the middle of a run on the command line."""
+"""What tests of runs on the command line share: what happens in the middle, what is refused."""
 
 from dgbook.solving import March
 
@@ -14,3 +14,27 @@ def at_step(monkeypatch, number, do):
         step(march)
 
     monkeypatch.setattr(March, "step", watched)
+
+
+def assert_refused(run, options, refused, tmp_path, monkeypatch, capsys):
+    """A run ends with a code and a message before a step is taken or a file written.
+
+    Parameters
+    ----------
+    run : function
+        ``run(options)`` runs, and returns the code.
+    options : str
+    refused : dict
+        By options the code, and a part of the message.
+    tmp_path, monkeypatch, capsys
+    """
+
+    def computed(*arguments):
+        raise AssertionError("a step was taken")
+
+    monkeypatch.setattr(March, "step", computed)
+    monkeypatch.chdir(tmp_path)
+    code, message = refused[options]
+    assert run(options) == code
+    assert message in " ".join(capsys.readouterr().err.split())
+    assert not list(tmp_path.iterdir())

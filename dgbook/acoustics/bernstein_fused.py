@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -22,15 +21,23 @@ from dgbook.acoustics.kernels.bernstein_fused import (
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.reference import Operator
 from dgbook.acoustics.sparse import Shape
+from dgbook.checks import check_choice, check_counts
 from dgbook.element import BernsteinElement, multi_indices
 from dgbook.element.bernstein import lattice_position
-from dgbook.fused import LANGUAGES, SPARE, lengthened, links_along
+from dgbook.fused import (
+    LANGUAGES,
+    SPARE,
+    FusedStage,
+    fastest,
+    lengthened,
+    links_along,
+    shared_limit,
+)
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.compile import ARCHITECTURES, REGISTERS
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.limits import MAX_THREADS, WARP
 from dgbook.gpu.source import CudaKernel, load
-from dgbook.gpu.tune import remembered
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
 
@@ -72,15 +79,8 @@ class BernsteinFusedPlan:
     unroll: int = 1
 
     def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            allowed = ", ".join(map(repr, LANGUAGES))
-            raise ValueError(f"language = {self.language!r}; allowed are {allowed}")
-        for name in ("lanes", "elements", "teams", "blocks", "unroll"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise TypeError(f"{name} = {value!r}; allowed: an integer")
-            if value < 1:
-                raise ValueError(f"{name} = {value}; allowed: 1 or more")
+        check_choice("language", self.language, LANGUAGES)
+        check_counts(self, "lanes", "elements", "teams", "blocks", "unroll")
 
     @property
     def threads(self) -> int:
@@ -123,10 +123,7 @@ def illegal(
     rounds = -(-plan.elements * shape.Nfp // plan.lanes)
     if rounds > MAX_ROUNDS:
         return f"{rounds} points of the faces a thread; allowed: {MAX_ROUNDS}"
-    limit = STATIC_SHARED_LIMIT
-    if plan.language == "cuda" and capability:
-        known = [c for c in ARCHITECTURES if c <= capability]
-        limit = ARCHITECTURES[max(known)].shared_block if known else limit
+    limit = shared_limit(plan.language, capability)
     if shared_bytes(plan, shape) > limit:
         return f"{shared_bytes(plan, shape)} bytes shared; allowed: {limit}"
     return ""
@@ -247,19 +244,13 @@ def subject(language: str) -> str:
 def choose_plan(
     order: int, dtype: str, device: Device, language: str | None = None
 ) -> BernsteinFusedPlan:
-    """The fastest plan that ``python -m dgbook tune`` found on a GPU, else the default.
-
-    Without a language CUDA C++ on a GPU, and Numba in the simulator, where nothing else runs.
-    """
-    if device.kind != "cuda":
-        return default_plan(order, dtype, None, "numba")
-    language = language or "cuda"
-    capability, shape = device.compute_capability, Shape(order, np.dtype(dtype).name)
-    plan = remembered(
-        BernsteinFusedPlan, subject(language), device, order, dtype,
-        lambda plan: not illegal(plan, shape, capability),
+    """The fastest plan known for a device, see `dgbook.fused.fastest`."""
+    shape = Shape(order, np.dtype(dtype).name)
+    return fastest(
+        BernsteinFusedPlan, subject, default_plan,
+        lambda plan, capability: illegal(plan, shape, capability),
+        order, dtype, device, language,
     )  # fmt: skip
-    return plan or default_plan(order, dtype, capability, language)
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -383,7 +374,7 @@ def kernel(shape: Shape, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "bernstein_fused", macros)
 
 
-class BernsteinFusedLauncher:
+class BernsteinFusedLauncher(FusedStage):
     """A whole stage in the Bernstein basis, with a flux of rank 1, in one kernel.
 
     A state on the device is flat: element by element along a curve that fills space, control point
@@ -408,13 +399,21 @@ class BernsteinFusedLauncher:
 
     Attributes
     ----------
-    in_place : bool
-        False: neighbors still need u, so that the new state is written elsewhere.
     order : (K,)
         Which element stands at each place of a state.
     """
 
-    in_place = False
+    inputs = (
+        "links",
+        "opposite",
+        "nodes",
+        "squares",
+        "corners",
+        "rows",
+        "weights",
+        "geometry",
+        "boundary",
+    )
 
     def __init__(
         self, operator: Operator, device: Device, plan: BernsteinFusedPlan | None = None
@@ -422,10 +421,9 @@ class BernsteinFusedLauncher:
         if not isinstance(operator.basis, BernsteinBasis):
             raise ValueError("operator.basis is nodal; allowed: the Bernstein basis")
         described = geometry(operator)
-        self.operator, self.device = operator, device
-        dtype = operator.rst_xyz.dtype
-        self.real, trace = dtype.type, operator.trace
-        self.shape = Shape(operator.order, dtype.name)
+        dtype, trace = operator.rst_xyz.dtype.name, operator.trace
+        super().__init__(operator, device, dtype)
+        self.shape = Shape(operator.order, dtype)
         self.K = trace.K
         self.size = (self.K + SPARE) * len(FIELDS) * self.shape.Np
         if self.size >= 2**32:
@@ -449,23 +447,11 @@ class BernsteinFusedLauncher:
             "boundary": np.append(boundary(operator), 0.0),
         }
         self.arrays = {
-            name: device.array(values.astype(type_).ravel())
+            name: self._flat(values, type_)
             for group, type_ in ((integers, np.uint32), (reals, self.real))
             for name, values in group.items()
         }
-        self._load(plan or choose_plan(operator.order, dtype.name, device))
-
-    def planned(self, plan: BernsteinFusedPlan) -> BernsteinFusedLauncher:
-        """The same arrays, with a kernel for another plan; states are the same, too.
-
-        Raises
-        ------
-        ValueError
-            If the plan is not legal.
-        """
-        other = copy.copy(self)
-        other._load(plan)
-        return other
+        self._load(plan or choose_plan(operator.order, dtype, device))
 
     def _load(self, plan: BernsteinFusedPlan) -> None:
         if trouble := illegal(plan, self.shape, self.device.compute_capability):
@@ -473,11 +459,11 @@ class BernsteinFusedLauncher:
         self.plan = plan
         self.kernel = kernel(self.shape, plan)
 
-    # -- states ----------------------------------------------------------------------------
+    def _launch(self) -> tuple[int, int, int]:
+        blocks = -(-self.K // self.plan.elements_of_block)
+        return blocks, self.plan.threads, shared_bytes(self.plan, self.shape)
 
-    def zeros(self) -> Any:
-        """A state of zeros."""
-        return self.device.zeros(self.size, self.real)
+    # -- states ----------------------------------------------------------------------------
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (4, K, Np) of control points on the device."""
@@ -501,38 +487,3 @@ class BernsteinFusedLauncher:
         x = map_derivatives(mesh.vertices, mesh.elements[self.order])
         J = np.linalg.det(x)[:, None, None]
         return 2 / J * x.transpose(0, 2, 1)
-
-    # -- launches --------------------------------------------------------------------------
-
-    def rhs(self, u: Any, data: Any, out: Any) -> None:
-        """out = du/dt; `data` are g on the boundary, flat (4 nb Nfp,), one zero if nb = 0."""
-        self.stage(u, out, out, data, 0.0, 0.0, 1.0)
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is not u.
-
-        Where a = 0, `res` is not read; where b = 0, `new` is not written.
-        """
-        plan = self.plan
-        arguments = (u, data, *(self.arrays[name] for name in ARRAYS), res, new)
-        scalars = (self.real(value) for value in (a, b, dt))
-        blocks = -(-self.K // plan.elements_of_block)
-        if plan.language == "cuda":
-            shared = shared_bytes(plan, self.shape)
-            faces = self.operator.trace.ghosts
-            self.kernel[blocks, plan.threads, shared](*arguments, faces, *scalars)
-        else:
-            self.kernel[blocks, plan.threads](*arguments, *scalars)
-
-
-ARRAYS = (
-    "links",
-    "opposite",
-    "nodes",
-    "squares",
-    "corners",
-    "rows",
-    "weights",
-    "geometry",
-    "boundary",
-)

@@ -8,6 +8,7 @@ from math import comb
 import numpy as np
 
 from dgbook.acoustics.bernstein import nonzeros
+from dgbook.checks import check_choice
 from dgbook.gpu.roofline import Cost
 
 INDEX_BYTES = 4
@@ -69,8 +70,7 @@ def costs(name: str, order: int, K: int, dtype: str | np.dtype) -> dict[str, Cos
     ValueError
         If the name is unknown, or the order or the number of elements not positive.
     """
-    if name not in PARTS:
-        raise ValueError(f"name = {name!r}; allowed are {', '.join(map(repr, PARTS))}")
+    check_choice("name", name, PARTS)
     _check(order, K)
     word = np.dtype(dtype).itemsize
     Np, Nf, surface_nodes = sizes(order)

@@ -21,8 +21,8 @@ from dgbook.fused import (
     VECTOR_BYTES,
     Defaults,
     FusedPlan,
-    FusedStage,
     NodalShape,
+    NodalStage,
     for_tensor_cores,
     for_threads,
     illegal,
@@ -290,7 +290,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "fused", macros(plan, shape))
 
 
-class FusedLauncher(FusedStage):
+class FusedLauncher(NodalStage):
     """A whole stage of the upwind or the penalty scheme in one kernel, in the nodal basis.
 
     A state on the device is flat: element by element along a curve that fills space, node by node
@@ -333,8 +333,8 @@ class FusedLauncher(FusedStage):
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
         if not isinstance(operator.basis, NodalBasis):
             raise ValueError("operator.basis is a Bernstein basis; allowed: 'nodal'")
-        self.operator, self.device = operator, device
         dtype = operator.weights.dtype.name
+        super().__init__(operator, device, dtype)
         self.shape = fused_shape(operator.order, dtype)
         self.size = (operator.trace.K + SPARE) * self.shape.size
         if self.size >= MOST:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,9 +15,11 @@ from dgbook.acoustics.kernels.node_surface import make_node_surface
 from dgbook.acoustics.kernels.node_volume import make_node_volume
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.reference import NodalBasis, Operator
+from dgbook.checks import check_counts
 from dgbook.element import space_dimension
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
+from dgbook.launching import StageByKernels
 from dgbook.time import lsrk45
 
 MAX_ACCUMULATORS = 96  # of a thread: so many the compiler keeps in registers, in fp64 too
@@ -79,7 +78,7 @@ class NodePlan:
     K_U: int
 
     def __post_init__(self) -> None:
-        _check_counts(self)
+        check_counts(self)
 
     def shared_bytes(self, shape: Shape) -> dict[str, int]:
         """Shared memory of a block of each kernel."""
@@ -132,7 +131,7 @@ class ElementPlan:
     parts: int = 1
 
     def __post_init__(self) -> None:
-        _check_counts(self)
+        check_counts(self)
 
     def shared_bytes(self, shape: Shape) -> dict[str, int]:
         """Shared memory of a block of each kernel."""
@@ -174,32 +173,6 @@ def default_plan(order: int, dtype: str, by_node: bool = True) -> Plan:
     return NodePlan(K_V, K_S, K_V) if by_node else ElementPlan(64, 64, K_V)
 
 
-def node_plans(shape: Shape) -> list[NodePlan]:
-    """What a tuner tries: 64 to 512 threads in each kernel, all combinations."""
-    V, S = (
-        sorted({max(1, threads // n) for threads in (64, 128, 256, 512)})
-        for n in (shape.Np, max(shape.Np, shape.Nf))
-    )
-    return _legal((NodePlan(*sizes) for sizes in product(V, S, V)), shape)
-
-
-def element_plans(shape: Shape) -> list[ElementPlan]:
-    """What a tuner tries: 1 to 4 warps a block, sub-blocks of several sizes, the default update.
-
-    Of the lift, whose threads have a third of the accumulators, sub-blocks have twice the rows.
-    """
-    K_U = max(1, 256 // shape.Np)
-    plans = (
-        ElementPlan(T, T, K_U, rows, 2 * rows, columns, parts)
-        for T in (32, 64, 128)
-        for rows in (2, 4, 6, 8)
-        for columns in (8, 16, 32)
-        for parts in (1, 2, 4)
-        if (parts - 1) * 2 * rows < shape.Np
-    )
-    return _legal(plans, shape)
-
-
 @lru_cache(maxsize=256)
 def kernels(shape: Shape, plan: Plan) -> dict[str, Kernel]:
     """The kernels of a plan by name, compiled once for equal arguments."""
@@ -215,7 +188,7 @@ def kernels(shape: Shape, plan: Plan) -> dict[str, Kernel]:
     return made | {"update": lsrk45.make_update(shape.dtype)}
 
 
-class NodalLauncher:
+class NodalLauncher(StageByKernels):
     """A nodal operator's arrays on a device, and the paper's kernels launched on them.
 
     ::
@@ -244,15 +217,12 @@ class NodalLauncher:
         If the basis is another, the plan not legal, or the mesh too large for 32-bit indices.
     """
 
-    in_place = True
-
     def __init__(self, operator: Operator, device: Device, plan: Plan | None = None) -> None:
         if not isinstance(operator.basis, NodalBasis):
             raise ValueError("operator.basis is a Bernstein basis; allowed: 'nodal'")
-        self.operator, self.device = operator, device
-        dtype = operator.weights.dtype
-        self.real = dtype.type
-        self.shape = shape_of(operator.order, dtype.name)
+        dtype = operator.weights.dtype.name
+        super().__init__(operator, device, dtype)
+        self.shape = shape_of(operator.order, dtype)
         self.K = operator.mesh.K
         self.size = len(FIELDS) * self.K * self.shape.Np
         largest = len(FIELDS) * self.K * max(self.shape.Np, self.shape.Nf)
@@ -270,27 +240,14 @@ class NodalLauncher:
             "faces": self._flat(_faces(operator), self.real),
             "mirrors": self._flat(mirrors, self.real),
         }
-        self._load(plan or default_plan(operator.order, dtype.name))
-
-    def planned(self, plan: Plan) -> NodalLauncher:
-        """The same arrays, with kernels for another plan.
-
-        States have another layout where threads have an element instead of a node.
-
-        Raises
-        ------
-        ValueError
-            If the plan is not legal.
-        """
-        other = copy.copy(self)
-        other._load(plan)
-        return other
+        self._load(plan or default_plan(operator.order, dtype))
 
     def _load(self, plan: Plan) -> None:
         if trouble := plan.illegal(self.shape):
             raise ValueError(f"plan = {plan}: {trouble}")
         self.plan, self.by_node = plan, isinstance(plan, NodePlan)
         self.kernels = dict(kernels(self.shape, plan))
+        self.update_threads = plan.K_U * self.shape.Np
         self.work = {"du": self.zeros()}
         basis, metric = self.operator.basis, self.operator.rst_xyz.reshape(self.K, -1)
         material = np.stack([self.operator.kappa, 1 / self.operator.rho], axis=1)
@@ -306,14 +263,7 @@ class NodalLauncher:
             name: self._flat(table, self.real) for name, table in tables.items()
         }
 
-    def _flat(self, values: np.ndarray, dtype: type) -> Any:
-        return self.device.array(values.astype(dtype).ravel())
-
     # -- states ----------------------------------------------------------------------------
-
-    def zeros(self) -> Any:
-        """A state of zeros."""
-        return self.device.zeros(self.size, self.real)
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (4, K, Np) on the device."""
@@ -356,21 +306,10 @@ class NodalLauncher:
             self.work["flux"], self.arrays["lift"], out
         )
 
-    def update(self, u: Any, res: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt work["du"], u += b res."""
-        threads = self.plan.K_U * self.shape.Np
-        scalars = (self.real(value) for value in (a, b, dt))
-        self.kernels["update"][-(-self.size // threads), threads](self.work["du"], res, u, *scalars)
-
     def rhs(self, u: Any, data: Any, out: Any) -> None:
         """out = du/dt; `data` are g on the boundary, flat (4 nb Nfp,)."""
         self.volume(u, out)
         self.surface(u, data, out)
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is u."""
-        self.rhs(u, data, self.work["du"])
-        self.update(u, res, a, b, dt)
 
     def _traces(self, u: Any, data: Any) -> tuple:
         """What `make_nodal_flux` asks for."""
@@ -396,18 +335,6 @@ def _filled(columns: np.ndarray, rows: int) -> np.ndarray:
     """Columns of a matrix, (..., Np), filled up by zeros to a multiple of `rows`."""
     missing = -columns.shape[-1] % rows
     return np.pad(columns, [*((0, 0),) * (columns.ndim - 1), (0, missing)])
-
-
-def _legal(plans: Iterable[Plan], shape: Shape) -> list:
-    return [plan for plan in plans if not plan.illegal(shape)]
-
-
-def _check_counts(plan: Plan) -> None:
-    for field, value in zip(fields(plan), astuple(plan), strict=True):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise TypeError(f"{field.name} = {value!r}; allowed: an integer")
-        if value < 1:
-            raise ValueError(f"{field.name} = {value}; allowed: 1 or more")
 
 
 def _beyond_limits(plan: Plan, shape: Shape) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from dgbook.acoustics.bernstein import BernsteinBasis, bernstein_basis
 from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES, flux_weights, mirror
-from dgbook.boundary import check_condition, conditions_of_faces, stacked_fields
+from dgbook.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
+from dgbook.checks import check_choice
 from dgbook.element import NodalElement
 from dgbook.media import material
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
@@ -217,11 +218,10 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
         If a boundary function returns another number of fields.
     """
     data = np.zeros((4, *operator.boundary_points.shape[1:]), operator.weights.dtype)
-    for faces, function in operator.sources:
-        points = operator.boundary_points[:, faces]
-        values = as_fields(function(*points, t), points.shape[1:])
-        data[:, faces] = operator.basis.face_from_nodal(values)
-    return data
+    return given_fields(
+        operator.sources, operator.boundary_points, t, data,
+        lambda values, shape: operator.basis.face_from_nodal(as_fields(values, shape)),
+    )  # fmt: skip
 
 
 def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
@@ -272,9 +272,8 @@ def assemble(
     """
     if mesh.dim != 3:
         raise ValueError(f"mesh.dim = {mesh.dim}; the acoustic equations here have 3")
-    for name, value, allowed in (("basis", basis, BASES), ("flux", flux, FLUXES)):
-        if value not in allowed:
-            raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+    check_choice("basis", basis, BASES)
+    check_choice("flux", flux, FLUXES)
     kappa = material("kappa", kappa, mesh.K)
     rho = material("rho", rho, mesh.K)
     # Control points are numbered as nodes are: either basis has the trace of the nodal element.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, get_args
 
 import numpy as np
@@ -15,6 +15,7 @@ from dgbook.acoustics.nodal import ElementPlan, NodalLauncher, NodePlan
 from dgbook.acoustics.plans import choose_plan
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.sparse import BernsteinLauncher, BernsteinPlan
+from dgbook.checks import check_choice
 from dgbook.fused import FusedPlan
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
@@ -107,8 +108,8 @@ class Solver(NodalSolver):
         path: str | None = None,
         plan: Plan | None = None,
     ) -> None:
-        if path is not None and path not in PATHS:
-            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        if path is not None:
+            check_choice("path", path, PATHS)
         super().__init__(mesh, order, dtype, device)
         self.operator = reference.assemble(
             mesh, order, basis, flux, kappa, rho, boundary, self.dtype.name
@@ -131,18 +132,15 @@ class Solver(NodalSolver):
                 f"plan = {plan!r}; allowed with basis {basis!r} and path {self.path!r}: {allowed}"
             )
         self._plan = plan
-        self._launcher = None
 
-    @property
+    @cached_property
     def launcher(self) -> Launcher:
         """The operator on the device, made when first needed."""
-        if self._launcher is None:
-            plan = self._plan
-            if plan is None and self.path == "paper":
-                kernels = PAPER[self.basis]
-                plan = choose_plan(kernels, self.element.order, self.dtype.name, self.device)
-            self._launcher = LAUNCHERS[self.basis, self.path][0](self.operator, self.device, plan)
-        return self._launcher
+        plan = self._plan
+        if plan is None and self.path == "paper":
+            kernels = PAPER[self.basis]
+            plan = choose_plan(kernels, self.element.order, self.dtype.name, self.device)
+        return LAUNCHERS[self.basis, self.path][0](self.operator, self.device, plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (4, K, Np)."""

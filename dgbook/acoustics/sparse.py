@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,8 +20,10 @@ from dgbook.acoustics.kernels.bern_volume import (
 )
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.reference import Operator
+from dgbook.checks import check_choice, check_counts
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
+from dgbook.launching import StageByKernels
 from dgbook.time import lsrk45
 
 ROWS = {"stored": make_stored_row, "computed": make_computed_row}
@@ -100,17 +101,9 @@ class BernsteinPlan:
     columns: str = "stored"
 
     def __post_init__(self) -> None:
-        for name in ("K_V", "K_S", "K_U"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise TypeError(f"{name} = {value!r}; allowed: an integer")
-            if value < 1:
-                raise ValueError(f"{name} = {value}; allowed: 1 or more")
-        for name, choices in (("surface", SURFACES), ("columns", ROWS)):
-            value = getattr(self, name)
-            if value not in choices:
-                allowed = ", ".join(map(repr, choices))
-                raise ValueError(f"{name} = {value!r}; allowed are {allowed}")
+        check_counts(self, "K_V", "K_S", "K_U")
+        check_choice("surface", self.surface, SURFACES)
+        check_choice("columns", self.columns, ROWS)
 
     def surface_block(self, shape: Shape) -> tuple[int, int]:
         """Threads of a block of the surface kernel, those of an element and elements."""
@@ -151,28 +144,10 @@ def illegal(plan: BernsteinPlan, shape: Shape) -> str:
     return ""
 
 
-def plans(shape: Shape) -> list[BernsteinPlan]:
-    """What a tuner may try: 32 to 512 threads, both surface kernels.
-
-    The three block sizes are those of different kernels and can be tuned one after another; here
-    they belong to blocks of equally many threads.
-    """
-    found = dict.fromkeys(
-        _plan(shape, threads, surface)
-        for surface in SURFACES
-        for threads in (32, 64, 96, 128, 192, 256, 512)
-    )
-    return [plan for plan in found if not illegal(plan, shape)]
-
-
 def default_plan(order: int, dtype: str, surface: str = "factored") -> BernsteinPlan:
     """Blocks of about 128 threads, where nothing has been measured."""
-    return _plan(Shape(order, dtype), 128, surface)
-
-
-def _plan(shape: Shape, threads: int, surface: str) -> BernsteinPlan:
-    K = max(1, threads // shape.Np)
-    return BernsteinPlan(K, threads if surface == "element" else K, K, surface)
+    K = max(1, 128 // Shape(order, dtype).Np)
+    return BernsteinPlan(K, 128 if surface == "element" else K, K, surface)
 
 
 @lru_cache(maxsize=256)
@@ -185,7 +160,7 @@ def kernel(name: str, shape: Shape, plan: BernsteinPlan) -> Kernel:
     return SURFACES[plan.surface](shape, plan.K_S)
 
 
-class BernsteinLauncher:
+class BernsteinLauncher(StageByKernels):
     """An operator's arrays on a device, and its kernels launched on them.
 
     ::
@@ -213,8 +188,6 @@ class BernsteinLauncher:
         32-bit indices.
     """
 
-    in_place = True
-
     def __init__(
         self, operator: Operator, device: Device, plan: BernsteinPlan | None = None
     ) -> None:
@@ -222,16 +195,15 @@ class BernsteinLauncher:
         if not isinstance(basis, BernsteinBasis):
             raise ValueError("operator.basis is nodal; allowed: the Bernstein basis")
         a, b, r = operator.rank_one
-        self.operator, self.device = operator, device
-        self.shape = Shape(operator.order, operator.rst_xyz.dtype.name)
-        self.real = operator.rst_xyz.dtype.type
-        self.plan = plan or default_plan(operator.order, self.shape.dtype)
+        dtype = operator.rst_xyz.dtype.name
+        super().__init__(operator, device, dtype)
+        self.shape = Shape(operator.order, dtype)
         self.K = operator.mesh.K
-        self.size = self.K * self.shape.Np  # of one field
-        if len(FIELDS) * self.size >= 2**32:
+        self.size = len(FIELDS) * self.K * self.shape.Np
+        if self.size >= 2**32:
             raise ValueError(
                 f"mesh.K = {self.K} elements of order {operator.order} have "
-                f"{len(FIELDS) * self.size} unknowns; allowed: less than 2^32"
+                f"{self.size} unknowns; allowed: less than 2^32"
             )
         Fs = operator.face_scale
         faces = np.concatenate([np.stack([Fs * a, Fs * b, r], axis=-1), operator.normals], axis=-1)
@@ -261,38 +233,22 @@ class BernsteinLauncher:
             "sweep_values": basis.sweep_values,
         }
         self.arrays = {
-            name: device.array(values.astype(dtype).ravel())
-            for group, dtype in ((integers, np.uint32), (reals, self.real))
+            name: self._flat(values, type_)
+            for group, type_ in ((integers, np.uint32), (reals, self.real))
             for name, values in group.items()
         }
-        self.du = self.zeros()
-        self._load()
+        self.work = {"du": self.zeros()}
+        self._load(plan or default_plan(operator.order, dtype))
 
-    def planned(self, plan: BernsteinPlan) -> BernsteinLauncher:
-        """The same arrays, with kernels for another plan.
-
-        Raises
-        ------
-        ValueError
-            If the plan is not legal.
-        """
-        other = copy.copy(self)
-        other.plan = plan
-        other._load()
-        return other
-
-    def _load(self) -> None:
-        if trouble := illegal(self.plan, self.shape):
-            raise ValueError(f"plan = {self.plan}: {trouble}")
+    def _load(self, plan: BernsteinPlan) -> None:
+        if trouble := illegal(plan, self.shape):
+            raise ValueError(f"plan = {plan}: {trouble}")
+        self.plan, self.update_threads = plan, plan.K_U * self.shape.Np
         self.kernels = {
-            name: kernel(name, self.shape, self.plan) for name in ("volume", "surface", "update")
+            name: kernel(name, self.shape, plan) for name in ("volume", "surface", "update")
         }
 
     # -- states ----------------------------------------------------------------------------
-
-    def zeros(self) -> Any:
-        """A state of zeros."""
-        return self.device.zeros(len(FIELDS) * self.size, self.real)
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (4, K, Np) of control points on the device."""
@@ -315,22 +271,10 @@ class BernsteinLauncher:
         block = self.plan.surface_block(self.shape)
         self._launch("surface", block, u, data, *self._named(names), out)
 
-    def update(self, u: Any, res: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt `du`, u += b res."""
-        threads = self.plan.K_U * self.shape.Np
-        blocks = -(-len(FIELDS) * self.K // self.plan.K_U)
-        scalars = (self.real(value) for value in (a, b, dt))
-        self.kernels["update"][blocks, threads](self.du, res, u, *scalars)
-
     def rhs(self, u: Any, data: Any, out: Any) -> None:
         """out = du/dt; `data` are g on the boundary, flat (4 nb Nfp,), one zero if nb = 0."""
         self.volume(u, out)
         self.surface(u, data, out)
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is u."""
-        self.rhs(u, data, self.du)
-        self.update(u, res, a, b, dt)
 
     def _named(self, names: tuple[str, ...]) -> list[Any]:
         return [self.arrays[name] for name in names]

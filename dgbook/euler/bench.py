@@ -6,7 +6,7 @@ import argparse
 
 from dgbook import measuring, options
 from dgbook.euler import measure
-from dgbook.euler.fused import LANGUAGES
+from dgbook.fused import LANGUAGES
 from dgbook.gpu import device as find_device
 
 CELLS = 512

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dgbook.checks import check_choice
 from dgbook.euler.tables import MAX_ORDER, Tables
 from dgbook.gpu.roofline import Cost
 
@@ -99,8 +100,7 @@ def costs(
     """
     if order not in range(MAX_ORDER + 1) or K < 1:
         raise ValueError(f"order = {order}, K = {K}; allowed: 0 to {MAX_ORDER}, at least 1")
-    if flux not in FLUX_FLOPS:
-        raise ValueError(f"flux = {flux!r}; allowed are {', '.join(map(repr, FLUX_FLOPS))}")
+    check_choice("flux", flux, FLUX_FLOPS)
     tables, word, R = Tables(order), np.dtype(dtype).itemsize, FLUX_FLOPS[flux]
     Np, Nfp, Nq, Ne = tables.Np, tables.Nfp, tables.Nq, tables.Ne
     E = 3 * K // 2 if edges is None else edges

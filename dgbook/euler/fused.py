@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,21 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.checks import check_choice, check_counts
 from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
 from dgbook.euler.plan import HEALTHY
 from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
 from dgbook.euler.tables import Tables
+from dgbook.fused import LANGUAGES, fastest
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.compile import REGISTERS
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.gpu.source import CudaKernel, load
-from dgbook.gpu.tune import remembered
+from dgbook.launching import Launcher
 from dgbook.mesh import Mesh, along_a_curve
 
 SOURCE = Path(__file__).with_name("kernels") / "fused.cu"
-LANGUAGES = ("cuda", "numba")
 TILE = WARP
 """Elements that a state stores together: those of a warp."""
 GROUP = 2 * TILE
@@ -75,15 +75,8 @@ class FusedPlan:
     passes: int = 1
 
     def __post_init__(self) -> None:
-        if self.language not in LANGUAGES:
-            allowed = ", ".join(map(repr, LANGUAGES))
-            raise ValueError(f"language = {self.language!r}; allowed are {allowed}")
-        for name in ("threads", "blocks", "points", "unroll", "passes"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise TypeError(f"{name} = {value!r}; allowed: an integer")
-            if value < 1:
-                raise ValueError(f"{name} = {value}; allowed: 1 or more")
+        check_choice("language", self.language, LANGUAGES)
+        check_counts(self, "threads", "blocks", "points", "unroll", "passes")
 
 
 @dataclass(frozen=True)
@@ -233,18 +226,12 @@ def subject(language: str) -> str:
 
 
 def choose_plan(order: int, dtype: str, device: Device, language: str | None = None) -> FusedPlan:
-    """The fastest plan that ``python -m dgbook tune euler`` found on a GPU, else the default.
-
-    Without a language CUDA C++ on a GPU, and Numba in the simulator, where nothing else runs.
-    """
-    if device.kind != "cuda":
-        return default_plan(order, dtype, None, "numba")
-    language = language or "cuda"
+    """The fastest plan known for a device, see `dgbook.fused.fastest`."""
     shape = FusedShape(order, np.dtype(dtype).name)
-    plan = remembered(
-        FusedPlan, subject(language), device, order, dtype, lambda plan: not illegal(plan, shape)
-    )
-    return plan or default_plan(order, dtype, device.compute_capability, language)
+    return fastest(
+        FusedPlan, subject, default_plan, lambda plan, _: illegal(plan, shape),
+        order, dtype, device, language,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -357,7 +344,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "fused", macros)
 
 
-class FusedLauncher:
+class FusedLauncher(Launcher):
     """A whole stage in one kernel, and with it a step of the classical Runge-Kutta method.
 
     A state on the device is flat: in tiles of 32 elements, of which `in_tiles` says the order,
@@ -400,9 +387,8 @@ class FusedLauncher:
     """
 
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
-        self.operator, self.device = operator, device
         dtype = operator.normal.dtype.name
-        self.real = np.dtype(dtype).type
+        super().__init__(operator, device, dtype)
         self.shape = FusedShape(operator.element.order, dtype, operator.flux)
         K = operator.mesh.K
         self.places = padded(K, TILE)
@@ -417,18 +403,6 @@ class FusedLauncher:
         }
         self._load(plan or choose_plan(operator.element.order, dtype, device))
 
-    def planned(self, plan: FusedPlan) -> FusedLauncher:
-        """The same arrays, with a kernel for another plan; states are the same, too.
-
-        Raises
-        ------
-        ValueError
-            If the plan is not legal.
-        """
-        other = copy.copy(self)
-        other._load(plan)
-        return other
-
     def _load(self, plan: FusedPlan) -> None:
         if trouble := illegal(plan, self.shape):
             raise ValueError(f"plan = {plan}: {trouble}")
@@ -441,10 +415,6 @@ class FusedLauncher:
         return self.device.array(np.pad(values, ((0, 0), (0, spare))).ravel())
 
     # -- states ----------------------------------------------------------------------------
-
-    def zeros(self) -> Any:
-        """A state of zeros."""
-        return self.device.zeros(self.size, self.real)
 
     def work(self, u: Any) -> tuple[Any, Any, Any]:
         """Room for the states of three stages."""

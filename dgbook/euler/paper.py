@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from functools import lru_cache, partial
 from typing import Any
 
@@ -17,6 +16,7 @@ from dgbook.euler.plan import HEALTHY, PaperPlan, choose_plan
 from dgbook.euler.reference import Operator
 from dgbook.euler.tables import Tables
 from dgbook.gpu import Device, Kernel
+from dgbook.launching import Launcher
 from dgbook.time import rk4
 
 FIELDS = 4
@@ -38,7 +38,7 @@ def kernels(tables: Tables, flux: str, plan: PaperPlan) -> dict[str, Kernel]:
     }
 
 
-class PaperLauncher:
+class PaperLauncher(Launcher):
     """An operator's arrays on a device in the paper's layout, and its kernels launched on them.
 
     ::
@@ -79,10 +79,9 @@ class PaperLauncher:
     """
 
     def __init__(self, operator: Operator, device: Device, plan: PaperPlan | None = None) -> None:
-        self.operator, self.device, self.tables = operator, device, operator.tables
-        tables = self.tables
+        tables = self.tables = operator.tables
+        super().__init__(operator, device, tables.dtype)
         self.K, self.E = operator.mesh.K, len(operator.edges)
-        self.real = np.dtype(tables.dtype).type
         self.size = FIELDS * tables.Np * self.K
         edge_size = FIELDS * tables.Nfp * self.E
         if max(self.size, edge_size) >= MOST:
@@ -111,27 +110,11 @@ class PaperLauncher:
         self.left, self.right = (device.zeros(edge_size, self.real) for _ in range(2))
         self._load(plan or choose_plan(tables.order, tables.dtype, device))
 
-    def planned(self, plan: PaperPlan) -> PaperLauncher:
-        """The same arrays, with kernels for another plan.
-
-        With another layout, states of this launcher are not states of the other.
-        """
-        other = copy.copy(self)
-        other._load(plan)
-        return other
-
     def _load(self, plan: PaperPlan) -> None:
         self.plan = plan
         self.kernels = kernels(self.tables, self.operator.flux, plan.compiled)
 
-    def _flat(self, values: np.ndarray, dtype: type) -> Any:
-        return self.device.array(values.astype(dtype).ravel())
-
     # -- states ----------------------------------------------------------------------------
-
-    def zeros(self) -> Any:
-        """A state of zeros."""
-        return self.device.zeros(self.size, self.real)
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (4, K, Np) on the device."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
+from dgbook.checks import check_choice
 from dgbook.gpu import Device
 from dgbook.gpu.compile import REGISTERS as MULTIPROCESSOR_REGISTERS
-from dgbook.gpu.tune import best
+from dgbook.gpu.tune import remembered
 
 THREADS = (32, 64, 128, 256, 512)  # chen, Table 1
 TABLES = ("constant", "global")
@@ -67,9 +68,7 @@ class PaperPlan:
             ("race", RACES),
             ("concurrent", (False, True)),
         ):
-            value = getattr(self, name)
-            if value not in allowed:
-                raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+            check_choice(name, getattr(self, name), allowed)
         least, most = REGISTERS
         if self.max_registers is not None and not least <= self.max_registers <= most:
             raise ValueError(
@@ -104,7 +103,4 @@ def plans() -> Iterator[PaperPlan]:
 
 def choose_plan(order: int, dtype: str, device: Device) -> PaperPlan:
     """The fastest plan that the tuner remembers for a GPU, else the paper's."""
-    remembered = best(SUBJECT, device, order, dtype) if device.kind == "cuda" else None
-    if remembered and remembered.keys() == asdict(PaperPlan()).keys():
-        return PaperPlan(**remembered)
-    return PaperPlan()
+    return remembered(PaperPlan, SUBJECT, device, order, dtype, lambda plan: True) or PaperPlan()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import conditions_of_faces, stacked_fields
+from dgbook.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
+from dgbook.checks import check_choice
 from dgbook.element import NodalElement
 from dgbook.euler.problem import (
     CONDITIONS,
@@ -204,10 +205,7 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
         If a boundary function returns another number of fields.
     """
     data = np.zeros((4, *operator.boundary_points.shape[1:]), operator.normal.dtype)
-    for edges, function in operator.sources:
-        points = operator.boundary_points[:, edges]
-        data[:, edges] = as_fields(function(*points, t), points.shape[1:])
-    return data
+    return given_fields(operator.sources, operator.boundary_points, t, data, as_fields)
 
 
 def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
@@ -250,12 +248,11 @@ def assemble(
     for name, value in (("mesh", mesh), ("element", element)):
         if value.dim != 2:
             raise ValueError(f"{name}.dim = {value.dim}; the Euler equations here have 2")
-    if flux not in FLUXES:
-        raise ValueError(f"flux = {flux!r}; allowed are {', '.join(map(repr, FLUXES))}")
+    check_choice("flux", flux, FLUXES)
     tables = Tables(element.order, dtype)
     conditions = conditions_of_faces(mesh, boundary)
     for condition, _ in conditions:
-        _check(condition)
+        check_condition(condition, CONDITIONS, "x, y")
 
     geometry = geometric_factors(mesh)
     pairs, alone = face_pairs(mesh), mesh.boundary_faces
@@ -294,11 +291,3 @@ def assemble(
         sources=tuple(sources),
         boundary_points=np.ascontiguousarray(points[:, alone[:, 0], alone[:, 1]]),
     )
-
-
-def _check(condition) -> None:
-    if not callable(condition) and condition not in CONDITIONS:
-        raise ValueError(
-            f"boundary condition {condition!r}; allowed are "
-            f"{', '.join(map(repr, CONDITIONS))} and functions of (x, y, t)"
-        )

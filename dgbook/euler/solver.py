@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from dgbook.checks import check_choice
 from dgbook.euler import reference
 from dgbook.euler.exact import Stream
 from dgbook.euler.fused import FusedLauncher, FusedPlan
@@ -122,8 +123,8 @@ class Solver(NodalSolver):
         path: str | None = None,
         plan: FusedPlan | PaperPlan | None = None,
     ) -> None:
-        if path is not None and path not in PATHS:
-            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        if path is not None:
+            check_choice("path", path, PATHS)
         super().__init__(mesh, order, dtype, device)
         self.path = path or next(iter(PATHS))
         kind = PATHS[self.path][1]
@@ -132,14 +133,11 @@ class Solver(NodalSolver):
         self.operator = reference.assemble(mesh, self.element, flux, boundary, self.dtype.name)
         self.jacobian = self.operator.jacobian
         self._plan = plan
-        self._launcher = None
 
-    @property
+    @cached_property
     def launcher(self) -> FusedLauncher | PaperLauncher:
         """The operator on the device, made when first needed."""
-        if self._launcher is None:
-            self._launcher = PATHS[self.path][0](self.operator, self.device, self._plan)
-        return self._launcher
+        return PATHS[self.path][0](self.operator, self.device, self._plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (4, K, Np)."""

@@ -124,19 +124,6 @@ def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) ->
     return max(bytes / (ceilings.copy_TBps * 1e12), flops / ceilings.flop_rate(dtype))
 
 
-def efficiency(floor: float, measured: float) -> float:
-    """Floor over measured time: 1 is the best that the device can do.
-
-    Raises
-    ------
-    ValueError
-        If a time is not positive.
-    """
-    if not (floor > 0 and measured > 0):
-        raise ValueError(f"floor = {floor}, measured = {measured}; allowed: positive seconds")
-    return floor / measured
-
-
 def ceilings(device: Device | str | None = None, quick: bool = False) -> Ceilings:
     """Measure a device's ceilings.
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dgbook.checks import check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
-from dgbook.gpu.tune import best
+from dgbook.gpu.tune import remembered
 
 MAX_ACCUMULATORS = 24
 
@@ -31,12 +32,7 @@ class Plan:
     elements_inline: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("elements_per_block", "elements_inline"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise TypeError(f"{name} = {value!r}; allowed: an integer")
-            if value < 1:
-                raise ValueError(f"{name} = {value}; allowed: 1 or more")
+        check_counts(self)
 
 
 @dataclass(frozen=True)
@@ -104,8 +100,7 @@ def subject(shape: Shape) -> str:
 
 def choose_plan(shape: Shape, order: int, device: Device) -> Plan:
     """The fastest plan that ``python -m dgbook tune linear`` found on a GPU, else the default."""
-    if device.kind == "cuda":
-        fields = best(subject(shape), device, order, shape.dtype)
-        if fields and not illegal(Plan(**fields), shape):
-            return Plan(**fields)
-    return default_plan(shape)
+    plan = remembered(
+        Plan, subject(shape), device, order, shape.dtype, lambda plan: not illegal(plan, shape)
+    )
+    return plan or default_plan(shape)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dgbook.checks import check_choice
+
 FLUXES = ("upwind", "central")
 CONDITIONS = ("outflow", "absorbing", "wall", "soft")
 
@@ -154,8 +156,7 @@ def jump_matrix(system: System, normals: np.ndarray, flux: str) -> np.ndarray:
     ValueError
         If `flux` is neither "upwind" nor "central".
     """
-    if flux not in FLUXES:
-        raise ValueError(f"flux = {flux!r}; allowed are {', '.join(map(repr, FLUXES))}")
+    check_choice("flux", flux, FLUXES)
     matrix = system.normal_matrix(normals)
     return incoming(matrix) if flux == "upwind" else matrix / 2
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import conditions_of_faces
+from dgbook.boundary import conditions_of_faces, given_fields
 from dgbook.element import NodalElement
 from dgbook.linear.problem import System, incoming, jump_matrix, mirror
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
@@ -98,10 +98,10 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
     """
     shape = (operator.system.n, *operator.boundary_points.shape[1:])
     data = np.zeros(shape, operator.lift.dtype)
-    for faces, function in operator.sources:
-        points = operator.boundary_points[:, faces]
-        data[:, faces] = as_fields(function(*points, t), operator.system, points.shape[1:])
-    return data
+    return given_fields(
+        operator.sources, operator.boundary_points, t, data,
+        lambda values, shape: as_fields(values, operator.system, shape),
+    )  # fmt: skip
 
 
 def as_fields(values, system: System, shape: tuple[int, ...]) -> np.ndarray:

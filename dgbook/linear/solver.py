@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from dgbook import launching
+from dgbook.checks import check_choice
 from dgbook.gpu import Device, Kernel
 from dgbook.linear import reference
 from dgbook.linear.kernels import make_fused, make_surface, make_volume
@@ -84,8 +85,7 @@ class Solver(NodalSolver):
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(f"system = {system!r}; allowed: a System")
-        if path not in PATHS:
-            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        check_choice("path", path, PATHS)
         super().__init__(mesh, order, dtype, device)
         self.system, self.path, self.fields = system, path, system.fields
         self.operator = reference.assemble(
@@ -96,14 +96,11 @@ class Solver(NodalSolver):
         self.plan = choose_plan(self.shape, order, self.device) if plan is None else plan
         if trouble := illegal(self.plan, self.shape):
             raise ValueError(f"plan = {self.plan}: {trouble}")
-        self._launcher = None
 
-    @property
+    @cached_property
     def launcher(self) -> Launcher:
         """The operator on the device, made when first needed."""
-        if self._launcher is None:
-            self._launcher = Launcher(self.operator, self.device, self.shape, self.plan)
-        return self._launcher
+        return Launcher(self.operator, self.device, self.shape, self.plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (n, K, Np)."""
@@ -147,7 +144,7 @@ def kernels(shape: Shape, plan: Plan) -> tuple[Kernel, Kernel, Kernel, Kernel]:
     )
 
 
-class Launcher:
+class Launcher(launching.Launcher):
     """An operator's arrays on a device, and its kernels launched on them.
 
     States on the device have shape (n, (K + ghosts) Np): behind the elements stand ghost elements
@@ -164,9 +161,8 @@ class Launcher:
     def __init__(
         self, operator: reference.Operator, device: Device, shape: Shape, plan: Plan
     ) -> None:
-        self.operator, self.device, self.shape = operator, device, shape
-        self.real = np.dtype(shape.dtype).type
-        trace = operator.trace
+        super().__init__(operator, device, shape.dtype)
+        self.shape, trace = shape, operator.trace
         self.nodes = trace.K * trace.Np
         self.size = (shape.n, (trace.K + trace.ghosts) * trace.Np)
 
@@ -186,12 +182,6 @@ class Launcher:
         }
         self._load(plan)
 
-    def planned(self, plan: Plan) -> Launcher:
-        """The same arrays, with kernels made for another plan."""
-        other = copy.copy(self)
-        other._load(plan)
-        return other
-
     def _load(self, plan: Plan) -> None:
         self.plan = plan
         (
@@ -201,14 +191,7 @@ class Launcher:
             self.update_kernel,
         ) = kernels(self.shape, plan)
 
-    def _flat(self, values: np.ndarray, dtype: type) -> Any:
-        return self.device.array(values.astype(dtype).ravel())
-
     # -- states ----------------------------------------------------------------------------
-
-    def zeros(self) -> Any:
-        """A state of zeros, ghosts too."""
-        return self.device.zeros(self.size, self.real)
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (n, K, Np) on the device, its ghosts zero."""

@@ -15,8 +15,8 @@ from dgbook.fused import (
     VECTOR_BYTES,
     Defaults,
     FusedPlan,
-    FusedStage,
     NodalShape,
+    NodalStage,
     for_tensor_cores,
     for_threads,
     illegal,
@@ -289,7 +289,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "fused", macros(plan, shape) | own)
 
 
-class FusedLauncher(FusedStage):
+class FusedLauncher(NodalStage):
     """A whole stage of the upwind scheme in one kernel.
 
     A state on the device is flat: element by element along a curve that fills space, node by node,
@@ -336,9 +336,9 @@ class FusedLauncher(FusedStage):
             raise ValueError(
                 f"operator.flux = {operator.flux!r}; allowed: 'upwind', whose flux is of rank 2"
             )
-        self.operator, self.device = operator, device
         element, trace = operator.element, operator.trace
         dtype = operator.lift.dtype.name
+        super().__init__(operator, device, dtype)
         self.shape = FusedShape(element.Np, element.Nfp, dtype, has_materials(operator))
         self.size = (trace.K + SPARE) * 6 * self.shape.even_Np
 

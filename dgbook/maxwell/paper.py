@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device, Kernel
+from dgbook.launching import StageByKernels
 from dgbook.maxwell.kernels.assemble import make_assemble
 from dgbook.maxwell.kernels.differentiate import make_differentiate
 from dgbook.maxwell.kernels.differentiate_matrix import make_differentiate_matrix
@@ -58,7 +58,7 @@ def kernel(name: str, shape: Shape, *options: Any) -> Kernel:
     return make(shape, plan)
 
 
-class PaperLauncher:
+class PaperLauncher(StageByKernels):
     """An operator's arrays on a device in the paper's layout, and its kernels launched on them.
 
     ::
@@ -89,19 +89,17 @@ class PaperLauncher:
         If the plan is not legal, or the mesh too large for 32-bit indices.
     """
 
-    in_place = True
+    update_threads = UPDATE_THREADS
 
     def __init__(self, operator: Operator, device: Device, plan: PaperPlan | None = None) -> None:
-        self.operator, self.device = operator, device
         dtype = operator.lift.dtype.name
-        self.real = operator.lift.dtype.type
+        super().__init__(operator, device, dtype)
         element = operator.element
-        self.plan = plan or choose_plan(element.order, dtype, device)
-        self.shape = Shape(element.Np, element.Nfp, self.plan.K_M, dtype)
-        if trouble := illegal(self.plan, self.shape):
-            raise ValueError(f"plan = {self.plan}: {trouble}")
-        gather = self.plan.gather
-        self.layout = microblocks(operator.mesh, self.shape, gather.M_B, gather.partition)
+        plan = plan or choose_plan(element.order, dtype, device)
+        self.shape = Shape(element.Np, element.Nfp, plan.K_M, dtype)
+        if trouble := illegal(plan, self.shape):
+            raise ValueError(f"plan = {plan}: {trouble}")
+        self.layout = microblocks(operator.mesh, self.shape, plan.gather.M_B, plan.gather.partition)
         self.size = self.layout.n_M * self.shape.N_pM  # of one field
         if 3 * FIELDS * self.size >= 2**32:
             raise ValueError(
@@ -133,7 +131,7 @@ class PaperLauncher:
             "derivative": device.zeros(3 * FIELDS * self.size, self.real),
             "du": self.zeros(),
         }
-        self._load()
+        self._load(plan)
 
     def planned(self, plan: PaperPlan) -> PaperLauncher:
         """The same arrays, with kernels for another plan; a new layout if it asks for one.
@@ -154,13 +152,10 @@ class PaperLauncher:
             return PaperLauncher(self.operator, self.device, plan)
         if trouble := illegal(plan, self.shape):
             raise ValueError(f"plan = {plan}: {trouble}")
-        other = copy.copy(self)
-        other.plan = plan
-        other._load()
-        return other
+        return super().planned(plan)
 
-    def _load(self) -> None:
-        plan, shape = self.plan, self.shape
+    def _load(self, plan: PaperPlan) -> None:
+        self.plan, shape = plan, self.shape
         for name in ("lift", "differentiate"):
             if trouble := self._beyond_grid(getattr(plan, name)):
                 raise ValueError(f"plan.{name} = {getattr(plan, name)}: {trouble}")
@@ -171,9 +166,6 @@ class PaperLauncher:
             "assemble": kernel("assemble", shape),
             "update": kernel("update", shape),
         }
-
-    def _flat(self, values: np.ndarray, dtype: type) -> Any:
-        return self.device.array(values.astype(dtype).ravel())
 
     # -- states ----------------------------------------------------------------------------
 
@@ -221,23 +213,12 @@ class PaperLauncher:
             self.work["derivative"], self.work["lifted"], self.arrays["material"], out
         )
 
-    def update(self, u: Any, res: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt work["du"], u += b res."""
-        blocks = -(-FIELDS * self.size // UPDATE_THREADS)
-        scalars = (self.real(value) for value in (a, b, dt))
-        self.kernels["update"][blocks, UPDATE_THREADS](self.work["du"], res, u, *scalars)
-
     def rhs(self, u: Any, data: Any, out: Any) -> None:
         """out = du/dt, all but its padding; `data` are g on the boundary, flat (6 nb Nfp,)."""
         self.gather(u, data)
         self.lift()
         self.differentiate(u)
         self.assemble(out)
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is u."""
-        self.rhs(u, data, self.work["du"])
-        self.update(u, res, a, b, dt)
 
     def _beyond_grid(self, plan: LocalPlan) -> str:
         """Why a grid would be too large, or an empty string."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dgbook.checks import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.layout import microblock_size, padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
@@ -90,8 +91,8 @@ class GatherPlan:
     partition: str = "greedy"
 
     def __post_init__(self) -> None:
-        _check_counts(self, "w_p", "M_B")
-        _check_choice(self, "partition", PARTITIONS)
+        check_counts(self, "w_p", "M_B")
+        check_choice("partition", self.partition, PARTITIONS)
 
     def shared_bytes(self, shape: Shape) -> int:
         """The flux buffer, and descriptors of as many face pairs as there can be, one a face."""
@@ -137,9 +138,9 @@ class LocalPlan(ABC):
     outputs: ClassVar[int]
 
     def __post_init__(self) -> None:
-        _check_choice(self, "strategy", STRATEGIES)
-        _check_choice(self, "order", ORDERS)
-        _check_counts(self, "w_p", "w_i", "w_s", "N_R")
+        check_choice("strategy", self.strategy, STRATEGIES)
+        check_choice("order", self.order, ORDERS)
+        check_counts(self, "w_p", "w_i", "w_s", "N_R")
         if self.N_R % HALF_WARP:
             raise ValueError(f"N_R = {self.N_R}; allowed: multiples of {HALF_WARP}")
         if self.strategy == "field" and self.w_s != 1:
@@ -219,7 +220,7 @@ class PaperPlan:
     differentiate: DifferentiatePlan
 
     def __post_init__(self) -> None:
-        _check_counts(self, "K_M")
+        check_counts(self, "K_M")
         for name, kind in PARTS.items():
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name} = {getattr(self, name)!r}; allowed: a {kind.__name__}")
@@ -364,18 +365,3 @@ def _beyond_limits(threads: int, shared: int) -> str:
     if shared > STATIC_SHARED_LIMIT:
         return f"{shared} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
     return ""
-
-
-def _check_counts(plan: object, *names: str) -> None:
-    for name in names:
-        value = getattr(plan, name)
-        if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise TypeError(f"{name} = {value!r}; allowed: an integer")
-        if value < 1:
-            raise ValueError(f"{name} = {value}; allowed: 1 or more")
-
-
-def _check_choice(plan: object, name: str, allowed: tuple[str, ...]) -> None:
-    value = getattr(plan, name)
-    if value not in allowed:
-        raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")

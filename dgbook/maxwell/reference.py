@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import check_condition, conditions_of_faces, stacked_fields
+from dgbook.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
+from dgbook.checks import check_choice
 from dgbook.element import NodalElement
 from dgbook.maxwell.problem import (
     CONDITIONS,
@@ -148,10 +149,7 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
         If a boundary function returns another number of fields.
     """
     data = np.zeros((6, *operator.boundary_points.shape[1:]), operator.lift.dtype)
-    for faces, function in operator.sources:
-        points = operator.boundary_points[:, faces]
-        data[:, faces] = as_fields(function(*points, t), points.shape[1:])
-    return data
+    return given_fields(operator.sources, operator.boundary_points, t, data, as_fields)
 
 
 def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
@@ -199,8 +197,7 @@ def assemble(
     for name, value in (("mesh", mesh), ("element", element)):
         if value.dim != 3:
             raise ValueError(f"{name}.dim = {value.dim}; Maxwell's equations here have 3")
-    if flux not in FLUXES:
-        raise ValueError(f"flux = {flux!r}; allowed are {', '.join(map(repr, FLUXES))}")
+    check_choice("flux", flux, FLUXES)
     epsilon = material("epsilon", epsilon, mesh.K)
     mu = material("mu", mu, mesh.K)
     geometry = geometric_factors(mesh)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from dgbook.checks import check_choice
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
 from dgbook.maxwell.fused import FusedLauncher, FusedPlan
@@ -88,8 +89,8 @@ class Solver(NodalSolver):
         path: str | None = None,
         plan: FusedPlan | PaperPlan | None = None,
     ) -> None:
-        if path is not None and path not in PATHS:
-            raise ValueError(f"path = {path!r}; allowed are {', '.join(map(repr, PATHS))}")
+        if path is not None:
+            check_choice("path", path, PATHS)
         super().__init__(mesh, order, dtype, device)
         self.operator = reference.assemble(
             mesh, self.element, flux, epsilon, mu, boundary, self.dtype.name
@@ -104,14 +105,11 @@ class Solver(NodalSolver):
                 f"flux = {flux!r} with path 'fused'; allowed: 'upwind', or path 'paper'"
             )
         self._plan = plan
-        self._launcher = None
 
-    @property
+    @cached_property
     def launcher(self) -> FusedLauncher | PaperLauncher:
         """The operator on the device, made when first needed."""
-        if self._launcher is None:
-            self._launcher = PATHS[self.path](self.operator, self.device, self._plan)
-        return self._launcher
+        return PATHS[self.path](self.operator, self.device, self._plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (6, K, Np)."""

@@ -1,7 +1,8 @@
 """Wrong fused Bernstein-Bezier kernels: the right one but for one mistake in its text."""
 
-import linecache
-from dataclasses import dataclass
+from functools import partial
+
+import mistakes
 
 from dgbook.acoustics.kernels.bernstein_fused import (
     make_bernstein_fused,
@@ -10,32 +11,9 @@ from dgbook.acoustics.kernels.bernstein_fused import (
     make_points,
     make_sweep,
 )
-from dgbook.gpu.show import source
 
 FACTORIES = (make_flux, make_meet, make_sweep, make_points, make_bernstein_fused)
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """What is wrong, and the text that makes it so."""
-
-    name: str
-    right: str
-    wrong: str
-
-    def make(self, shape, plan):
-        """The wrong kernel; the mistake may be in one of its device functions."""
-        texts = [source(factory) for factory in FACTORIES]
-        count = sum(text.count(self.right) for text in texts)
-        assert count == 1, f"{self.name}: the kernel's text has changed"
-        namespace = dict(make_bernstein_fused.__globals__)
-        for i, text in enumerate(texts):
-            text = text.replace(self.right, self.wrong)
-            file = f"<{self.name}, part {i}>"
-            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-            exec(compile(text, file, "exec"), namespace)
-        return namespace["make_bernstein_fused"](shape, plan)
-
+Mistake = partial(mistakes.Mistake, functions=FACTORIES)
 
 SLICES = "            meet()\n            count = "
 FLUXES = "        meet()\n        sweep("

@@ -1,34 +1,12 @@
 """Wrong fused kernels of acoustics: the right one but for one mistake in its text."""
 
-import linecache
-from dataclasses import dataclass
+from functools import partial
+
+import mistakes
 
 from dgbook.acoustics.kernels.fused import make_columns, make_flux, make_fused
-from dgbook.gpu.show import source
 
-
-@dataclass(frozen=True)
-class Mistake:
-    """What is wrong, and the text that makes it so."""
-
-    name: str
-    right: str
-    wrong: str
-
-    def make(self, shape, plan):
-        """The wrong kernel; the mistake may be in one of its device functions."""
-        texts = [source(factory) for factory in (make_flux, make_columns, make_fused)]
-        count = sum(text.count(self.right) for text in texts)
-        assert count == 1, f"{self.name}: the kernel's text has changed"
-        namespace = dict(make_fused.__globals__)
-        for i, text in enumerate(texts):
-            text = text.replace(self.right, self.wrong)
-            file = f"<{self.name}, part {i}>"
-            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-            exec(compile(text, file, "exec"), namespace)
-        return namespace["make_fused"](shape, plan)
-
-
+Mistake = partial(mistakes.Mistake, functions=(make_flux, make_columns, make_fused))
 BARRIER = "        cuda.syncthreads()\n"
 MISTAKES = [
     Mistake("the jump is a sum", "= u[w] - p, into", "= u[w] + p, into"),

@@ -1,8 +1,9 @@
 """Wrong nodal kernels of acoustics: each is the right one but for one mistake in its text."""
 
-import linecache
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from mistakes import remade
 
 from dgbook.acoustics.kernels.element_flux import make_element_flux
 from dgbook.acoustics.kernels.element_lift import make_element_lift
@@ -10,7 +11,6 @@ from dgbook.acoustics.kernels.element_volume import make_element_volume
 from dgbook.acoustics.kernels.nodal_flux import make_nodal_flux
 from dgbook.acoustics.kernels.node_surface import make_node_surface
 from dgbook.acoustics.kernels.node_volume import make_node_volume
-from dgbook.gpu.show import source
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,12 @@ class Mistake:
         last = self.factory.__name__.rpartition("_")[2]
         return "surface" if self.factory is make_nodal_flux else last
 
-    def make(self, shape, plan):
+    def make(self, *arguments):
         """The wrong kernel."""
-        text = source(self.factory)
-        assert text.count(self.right) == 1, f"{self.name}: the kernel's text has changed"
-        wrong = self._executed(self.factory, text.replace(self.right, self.wrong))
-        if self.factory is not make_nodal_flux:
-            return wrong(shape, plan)
-        changed = {"make_nodal_flux": wrong}
-        return self._executed(make_node_surface, source(make_node_surface), changed)(shape, plan)
-
-    def _executed(self, factory, text, changed=None):
-        file = f"<{self.name}: {factory.__name__}>"
-        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-        namespace = factory.__globals__ | (changed or {})
-        exec(compile(text, file, "exec"), namespace)
-        return namespace[factory.__name__]
+        calls = (make_node_surface,) if self.factory is make_nodal_flux else ()
+        functions = self.factory, *calls
+        made = remade(self.name, functions, self.right, self.wrong)
+        return made[functions[-1].__name__](*arguments)
 
 
 BARRIER = "cuda.syncthreads()\n"

@@ -1,10 +1,9 @@
 """Wrong Bernstein-Bezier kernels: each is the right one but for one mistake in its text."""
 
-import inspect
-import linecache
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from mistakes import remade
 
 from dgbook.acoustics.kernels.bern_element import make_bern_element
 from dgbook.acoustics.kernels.bern_optimal import make_bern_optimal
@@ -39,17 +38,9 @@ class Mistake:
 
     def make(self, *arguments):
         """The wrong kernel."""
-        changed = self.changed or self.factory
-        namespace = changed.__globals__ | self.factory.__globals__
-        for function in dict.fromkeys((changed, self.factory)):
-            source = textwrap.dedent(inspect.getsource(function))
-            if function is changed:
-                assert source.count(self.right) == 1, f"{self.name}: the kernel's text has changed"
-                source = source.replace(self.right, self.wrong)
-            file = f"<{self.name}: {function.__name__}>"
-            linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-            exec(compile(source, file, "exec"), namespace)
-        return namespace[self.factory.__name__](*arguments)
+        functions = tuple(dict.fromkeys((self.changed or self.factory, self.factory)))
+        made = remade(self.name, functions, self.right, self.wrong)
+        return made[self.factory.__name__](*arguments)
 
 
 BARRIER = "cuda.syncthreads()\n"

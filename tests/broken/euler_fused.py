@@ -1,37 +1,13 @@
 """Wrong fused kernels of the Euler equations: the right one but for one mistake in its text."""
 
-import linecache
-from dataclasses import dataclass
+from functools import partial
 
-from dgbook.euler.fused import tables
+import mistakes
+
 from dgbook.euler.kernels.fused import make_edge, make_fused, make_gather, make_update, make_volume
-from dgbook.gpu.show import source
 
 FACTORIES = (make_volume, make_gather, make_edge, make_update, make_fused)
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """What is wrong, and the text that makes it so."""
-
-    name: str
-    right: str
-    wrong: str
-
-    def make(self, shape, plan):
-        """The wrong kernel; the mistake may be in one of its device functions."""
-        texts = [source(factory) for factory in FACTORIES]
-        count = sum(text.count(self.right) for text in texts)
-        assert count == 1, f"{self.name}: the kernel's text has changed"
-        namespace = dict(make_fused.__globals__)
-        for i, text in enumerate(texts):
-            text = text.replace(self.right, self.wrong)
-            file = f"<{self.name}, part {i}>"
-            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
-            exec(compile(text, file, "exec"), namespace)
-        return namespace["make_fused"](shape, plan, tables(shape, plan))
-
-
+Mistake = partial(mistakes.Mistake, functions=FACTORIES)
 MISTAKES = [
     Mistake("the flux comes in", "+= lift[f, q, i] * F[c]", "-= lift[f, q, i] * F[c]"),
     Mistake(

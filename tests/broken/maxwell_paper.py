@@ -1,10 +1,9 @@
-"""Wrong kernels of the paper's path: each is the right one but for one mistake in its text."""
+"""Wrong kernels of Maxwell's equations on the paper's path, each by one mistake in its text."""
 
-import inspect
-import linecache
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from mistakes import remade
 
 from dgbook.maxwell.kernels.assemble import make_assemble
 from dgbook.maxwell.kernels.differentiate import make_differentiate
@@ -31,14 +30,8 @@ class Mistake:
 
     def make(self, *arguments):
         """The wrong kernel."""
-        source = textwrap.dedent(inspect.getsource(self.factory))
-        assert source.count(self.right) == 1, f"{self.name}: the kernel's text has changed"
-        source = source.replace(self.right, self.wrong)
-        file = f"<{self.name}>"
-        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-        namespace = dict(self.factory.__globals__)
-        exec(compile(source, file, "exec"), namespace)
-        return namespace[self.factory.__name__](*arguments)
+        made = remade(self.name, [self.factory], self.right, self.wrong)
+        return made[self.factory.__name__](*arguments)
 
 
 BARRIER = "cuda.syncthreads()"

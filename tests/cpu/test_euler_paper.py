@@ -5,9 +5,9 @@ import pytest
 
 from dgbook import euler
 from dgbook.element import NodalElement
-from dgbook.euler import paper, plan, reference
+from dgbook.euler import paper, reference
 from dgbook.euler.plan import PaperPlan, choose_plan
-from dgbook.gpu import Device, device
+from dgbook.gpu import Device, device, tune
 from dgbook.mesh import box
 
 
@@ -39,7 +39,7 @@ def test_registers_are_those_that_a_block_can_have():
 def test_the_plan_is_the_papers_unless_the_tuner_remembers_another(monkeypatch):
     gpu = Device("cuda", "none", "")
     found = {}
-    monkeypatch.setattr(plan, "best", lambda *_: found.get("plan"))
+    monkeypatch.setattr(tune, "best", lambda *_: found.get("plan"))
     assert choose_plan(2, "float32", gpu) == PaperPlan()
     found["plan"] = vars(PaperPlan(threads=128, layout="field"))
     assert choose_plan(2, "float32", gpu) == PaperPlan(threads=128, layout="field")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import Device, device, probes, roofline, timing
-from dgbook.gpu.roofline import Ceilings, ceilings, efficiency, floor_seconds
+from dgbook.gpu.roofline import Ceilings, ceilings, floor_seconds
 from dgbook.gpu.timing import Timing, beyond_cache, measure
 
 
@@ -210,13 +210,6 @@ def test_ridge_is_where_both_floors_meet():
         memory = floor_seconds(nbytes, 0, dtype, H)
         assert floor_seconds(0, flops, dtype, H) == pytest.approx(memory)
     assert H.ridge("float32") == pytest.approx(15)
-
-
-def test_efficiency():
-    assert efficiency(1.0, 4.0) == 0.25
-    for wrong in ((0.0, 1.0), (1.0, 0.0), (1.0, float("nan"))):
-        with pytest.raises(ValueError, match="floor"):
-            efficiency(*wrong)
 
 
 def test_roofline_refuses():

@@ -1,16 +1,13 @@
 """The nodal kernels of acoustics on a real device: all orders, both precisions."""
 
+import acoustics_cases
 import numpy as np
 import pytest
-from acoustics_cases import device_data, expected_surface, expected_volume, operators
+from acoustics_cases import tried
 
-from dgbook.acoustics import reference
 from dgbook.acoustics.nodal import (
     NodalLauncher,
     default_plan,
-    element_plans,
-    node_plans,
-    shape_of,
 )
 from dgbook.gpu import device
 from dgbook.time import lsrk45
@@ -21,18 +18,6 @@ pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
 SEED = np.random.SeedSequence().entropy  # fresh inputs in every run
 RANDOM = np.random.default_rng(SEED)
 CELLS = (3, 3, 2)  # 108 elements: no multiple of what a block holds
-T = 0.3
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
 
 
 @pytest.fixture(params=[True, False], ids=["node", "element"])
@@ -40,41 +25,17 @@ def by_node(request):
     return request.param
 
 
-class Case:
-    """A launcher, the same operator in float64, random states and boundary data."""
-
-    def __init__(self, order, dtype, by_node, flux="penalty", periodic=False):
-        operator, self.double = operators(order, dtype, "nodal", RANDOM, flux, CELLS, periodic)
-        self.launcher = NodalLauncher(operator, GPU, default_plan(order, dtype, by_node))
-        shape = (2, 4, self.double.mesh.K, self.launcher.shape.Np)
-        self.u, self.res = RANDOM.standard_normal(shape).astype(dtype)
-        self.data = GPU.array(device_data(self.double, T, dtype))
-
-    @property
-    def rhs(self):
-        return reference.rhs(self.double, self.u.astype(float), T)
-
-    def assert_close(self, found, expected):
-        assert found.dtype == self.u.dtype
-        tolerance = 100 * np.finfo(found.dtype).eps * np.abs(expected).max()
-        assert np.abs(found - expected).max() < tolerance
-
-    def check_parts(self, launcher):
-        """Volume and surface, the one from a poisoned state and the other added to one."""
-        u, out = launcher.upload(self.u), launcher.upload(np.full_like(self.u, np.nan))
-        launcher.volume(u, out)
-        self.assert_close(launcher.download(out), expected_volume(self.double, self.u))
-        out = launcher.upload(self.res)
-        launcher.surface(u, self.data, out)
-        expected = self.res + expected_surface(self.double, self.u, T)
-        self.assert_close(launcher.download(out), expected)
-        assert np.array_equal(launcher.download(u), self.u)
+def make_case(order, dtype, by_node, flux="penalty", periodic=False):
+    return acoustics_cases.make_case(
+        NodalLauncher, default_plan(order, dtype, by_node), GPU, order, dtype, "nodal", RANDOM,
+        100, flux=flux, cells=CELLS, periodic=periodic,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("order", range(1, 10))
 def test_kernels_against_the_reference(order, periodic, by_node, dtype):
-    case = Case(order, dtype, by_node, ("upwind", "penalty", "central")[order % 3], periodic)
+    case = make_case(order, dtype, by_node, ("upwind", "penalty", "central")[order % 3], periodic)
     launcher = case.launcher
     case.check_parts(launcher)
     u, res, stage, dt = launcher.upload(case.u), launcher.upload(case.res), 3, 1e-3
@@ -87,14 +48,14 @@ def test_kernels_against_the_reference(order, periodic, by_node, dtype):
 @pytest.mark.parametrize("order", [1, 4, 7])
 def test_candidate_plans_compute_the_same(order, by_node, dtype):
     """Some at random: all of them take minutes to compile."""
-    case = Case(order, dtype, by_node)
-    plans = (node_plans if by_node else element_plans)(shape_of(order, dtype))
+    case = make_case(order, dtype, by_node)
+    plans = tried("node" if by_node else "element", order, dtype)
     for i in RANDOM.permutation(len(plans))[:8]:
         case.check_parts(case.launcher.planned(plans[i]))
 
 
 def test_a_recorded_stage_is_replayed(by_node, dtype):
-    case = Case(3, dtype, by_node)
+    case = make_case(3, dtype, by_node)
     launcher, dt = case.launcher, 1e-3
     u, res = launcher.upload(case.u), launcher.upload(case.res)
     replay = GPU.capture(lambda: launcher.stage(u, res, u, case.data, 0.5, 0.25, dt))

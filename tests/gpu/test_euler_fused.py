@@ -22,17 +22,6 @@ TIMES = (0.3, 0.3005, 0.301)
 STEP = 0.001  # stable for order 6: rounding is not amplified
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
 def make(order, dtype, plan, flux="roe", periodic=False, cells=CELLS):
     """A launcher, the same operator in float64, and boundary data."""
     mesh = mesh_of(periodic, cells, RANDOM)

@@ -22,17 +22,6 @@ RANDOM = np.random.default_rng(SEED)
 CELLS = (17, 9)  # 306 elements: no multiple of a block
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
 class Case:
     """A launcher, the same operator in float64, a random state and states outside."""
 

@@ -21,12 +21,6 @@ THREADS = 256
 BLOCKS = -(-N // THREADS)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
 @pytest.fixture(params=["float32", "float64"])
 def real(request):
     return np.dtype(request.param).type

@@ -19,12 +19,6 @@ SEED = np.random.SeedSequence().entropy
 RANDOM = np.random.default_rng(SEED)
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
 @pytest.fixture(params=["float32", "float64"])
 def real(request):
     return np.dtype(request.param).type

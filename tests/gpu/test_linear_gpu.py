@@ -31,17 +31,6 @@ CASES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
 def make(dim, order, name, dtype, device=GPU, **options):
     """Advection is periodic, waves run between walls, one of which is open."""
     mesh = box(CELLS[dim], periodic=name == "advection")

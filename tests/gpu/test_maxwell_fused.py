@@ -1,9 +1,8 @@
 """The fused Maxwell kernels on a real device: all orders, both precisions, both languages."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
+from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
@@ -11,7 +10,6 @@ from dgbook.gpu import device
 from dgbook.maxwell import reference
 from dgbook.maxwell.fused import FusedLauncher, default_plan, illegal, plans
 from dgbook.mesh import box
-from dgbook.time import lsrk45
 
 GPU = device()
 pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
@@ -20,17 +18,6 @@ SEED = np.random.SeedSequence().entropy  # fresh inputs in every run
 RANDOM = np.random.default_rng(SEED)
 CELLS = (3, 3, 2)  # 108 elements: no multiple of what a block holds
 KINDS = {"here": (None, "cuda"), "any device": ((7, 5), "cuda"), "numba": (None, "numba")}
-
-
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
 
 
 def plan_of(kind, order, dtype):
@@ -52,40 +39,20 @@ def make(order, dtype, plan, periodic=False, materials=True):
     )
     u, res = RANDOM.standard_normal((2, 6, mesh.K, element.Np)).astype(dtype)
     data = reference.boundary_data(double, 0.3)
-    return SimpleNamespace(
+    return Case(
         launcher=FusedLauncher(operator, GPU, plan),
         u=u,
         res=res,
         data=GPU.array((data.ravel() if data.size else np.zeros(1)).astype(dtype)),
         rhs=reference.rhs(double, u.astype(np.float64), 0.3),
+        roundings=100,  # some hundred sums; in fp32 tensor cores lose 2 bits of each product
     )
 
 
-def assert_close(case, state, expected):
-    """Rounding of some hundred sums; tensor cores in fp32 lose two bits of each product."""
-    found = case.launcher.download(state)
-    assert found.dtype == case.u.dtype
-    tolerance = 100 * np.finfo(found.dtype).eps * np.abs(expected).max()
-    assert np.abs(found - expected).max() < tolerance
-
-
-def poisoned(case):
-    return GPU.empty(case.launcher.size, case.u.dtype)
-
-
-def check(case, number=3, dt=0.01):
+def check(case):
     """A stage and du/dt, from poisoned outputs."""
-    a, b = lsrk45.A[number], lsrk45.B[number]
-    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
-    before = u.copy()
-    case.launcher.stage(u, res, new, case.data, a, b, dt)
-    expected = a * case.res.astype(np.float64) + dt * case.rhs
-    assert_close(case, res, expected)
-    assert_close(case, new, case.u + b * expected)
-    out = poisoned(case)
-    case.launcher.rhs(u, case.data, out)
-    assert_close(case, out, case.rhs)
-    assert (u == before).all()
+    case.check_stage()
+    case.check_rhs()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -116,17 +83,12 @@ def test_plans_for_the_tuner(language, dtype):
 
 def test_states_survive_the_way_to_the_device(dtype):
     case = make(4, dtype, None)
-    found = case.launcher.download(case.launcher.upload(case.u))
-    assert np.abs(found - case.u).max() < 10 * np.finfo(dtype).eps * np.abs(case.u).max()
+    case.check_the_way_to_the_device()
 
 
 def test_a_recorded_stage_does_the_same(dtype):
     case = make(3, dtype, None)
-    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
-    GPU.capture(lambda: case.launcher.stage(u, res, new, case.data, -0.7, 0.3, 0.01))()
-    expected = -0.7 * case.res.astype(np.float64) + 0.01 * case.rhs
-    assert_close(case, res, expected)
-    assert_close(case, new, case.u + 0.3 * expected)
+    case.check_recorded()
 
 
 @pytest.mark.parametrize("order", range(4, 10))
@@ -137,9 +99,4 @@ def test_tensor_cores_in_fp32_are_as_exact_as_fp32(order):
     case = make(order, "float32", plain)
     if illegal(tensor, case.launcher.shape, GPU.compute_capability):
         pytest.skip("no tensor cores for fp32 here, or too little shared memory")
-    errors = []
-    for plan in (plain, tensor):
-        launcher, out = case.launcher.planned(plan), poisoned(case)
-        launcher.rhs(launcher.upload(case.u), case.data, out)
-        errors.append(np.sqrt(np.mean((launcher.download(out) - case.rhs) ** 2)))
-    assert errors[1] < 1.5 * errors[0]
+    case.check_tensor_cores(plain, tensor)

@@ -29,17 +29,6 @@ RANDOM = np.random.default_rng(SEED)
 CELLS = (3, 3, 2)  # 108 elements: no multiple of what a block holds
 
 
-@pytest.fixture(autouse=True)
-def seed():
-    """Shown with a test that fails."""
-    print(f"seed {SEED}")
-
-
-@pytest.fixture(params=["float32", "float64"])
-def dtype(request):
-    return request.param
-
-
 class Case:
     """A launcher, the same operator in float64, a random state and boundary data."""
 

@@ -1,17 +1,16 @@
 """The fused Bernstein-Bezier kernels, thread by thread, against the reference."""
 
-import importlib.util
 import math
 import shutil
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from acoustics_cases import device_data, operators
+from broken import acoustics_bernstein_fused as broken
 from emulation import Emulated
+from fused_stages import Case
 
 from dgbook.acoustics import reference
 from dgbook.acoustics.bernstein import bernstein_basis
@@ -28,22 +27,10 @@ from dgbook.acoustics.bernstein_fused import (
 )
 from dgbook.acoustics.sparse import Shape
 from dgbook.gpu import RaceError, SimulatorError, device
-from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")
 T = 0.3
 SMALL = BernsteinFusedPlan("numba", 32, 2, 2)
-
-
-def load_broken():
-    path = Path(__file__).parents[1] / "broken" / "acoustics_bernstein_fused.py"
-    specification = importlib.util.spec_from_file_location("broken_bernstein_fused", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-broken = load_broken()
 
 
 def make(order, dtype="float64", plan=SMALL, **options):
@@ -51,41 +38,13 @@ def make(order, dtype="float64", plan=SMALL, **options):
     random = np.random.default_rng(order)
     operator, double = operators(order, dtype, "bernstein", random, **options)
     u, res = random.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
-    return SimpleNamespace(
+    return Case(
         launcher=BernsteinFusedLauncher(operator, SIMULATOR, plan),
         u=u,
         res=res,
         data=SIMULATOR.array(device_data(double, T, dtype)),
         rhs=reference.rhs(double, u.astype(np.float64), T),
     )
-
-
-def assert_close(case, state, expected):
-    found = case.launcher.download(state)
-    assert found.dtype == case.u.dtype
-    tolerance = 40 * np.finfo(found.dtype).eps * np.abs(expected).max()
-    assert np.abs(found - expected).max() < tolerance
-
-
-def poisoned(case):
-    """An output that nobody has written: NaN wherever the kernel forgets to write."""
-    return SIMULATOR.array(np.full(case.launcher.size, np.nan, case.u.dtype))
-
-
-def stage(case, number, dt=0.01):
-    """res and new after a stage, with what they should be."""
-    a, b = lsrk45.A[number], lsrk45.B[number]
-    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
-    before = u.copy()
-    case.launcher.stage(u, res, new, case.data, a, b, dt)
-    assert np.array_equal(u, before)
-    expected = a * case.res.astype(np.float64) + dt * case.rhs
-    return (res, expected), (new, case.u + b * expected)
-
-
-def check(case, number=2):
-    for state, expected in stage(case, number):
-        assert_close(case, state, expected)
 
 
 CASES = {
@@ -103,7 +62,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_stage(name):
     """6 or 12 different elements, all boundaries, and blocks of which the last is not full."""
-    check(make(**CASES[name]))
+    make(**CASES[name]).check_stage()
 
 
 PLANS = [(32, 1, 1), (32, 5, 1), (32, 9, 1), (64, 1, 2), (96, 4, 1), (128, 16, 1)]
@@ -114,43 +73,32 @@ def test_every_plan_computes_the_same(plan):
     """A face point a thread, two, or many threads without one; one team or two in a block."""
     case = make(2)
     case.launcher = case.launcher.planned(BernsteinFusedPlan("numba", *plan))
-    check(case)
+    case.check_stage()
 
 
 @pytest.mark.parametrize("order", [3, 7])
 def test_the_default_plan(order):
-    case = make(order, "float32", choose_plan(order, "float32", SIMULATOR))
-    check(case, 4)
+    make(order, "float32", choose_plan(order, "float32", SIMULATOR)).check_stage(4)
 
 
 def test_rhs_writes_only_du_dt_and_reads_nothing_of_it():
-    case = make(2)
-    out = poisoned(case)
-    case.launcher.rhs(case.launcher.upload(case.u), case.data, out)
-    assert_close(case, out, case.rhs)
+    make(2).check_rhs()
 
 
 def test_the_first_stage_does_not_read_the_residual():
-    case = make(1)
-    res, new = poisoned(case), poisoned(case)
-    case.launcher.stage(case.launcher.upload(case.u), res, new, case.data, 0.0, 0.5, 0.1)
-    assert_close(case, res, 0.1 * case.rhs)
-    assert_close(case, new, case.u + 0.05 * case.rhs)
+    make(1).check_first_stage()
 
 
 def test_a_stage_in_place_is_refused():
     """A neighbor would find the new state: the simulator sees the race between blocks."""
     case = make(1, plan=BernsteinFusedPlan("numba", 32, 2, 1))
-    u = case.launcher.upload(case.u)
     with pytest.raises(RaceError):
-        case.launcher.stage(u, case.launcher.zeros(), u, case.data, 0.5, 0.5, 0.1)
+        case.stage_in_place()
 
 
 def test_states_survive_the_way_to_the_device():
     case = make(3)
-    state = case.launcher.upload(case.u)
-    assert np.abs(case.launcher.download(state) - case.u).max() < 1e-14 * np.abs(case.u).max()
-    assert case.launcher.zeros().shape == state.shape
+    case.check_the_way_to_the_device()
     assert not case.launcher.in_place
 
 
@@ -159,7 +107,7 @@ def test_wrong_arrays_are_noticed(name):
     case = make(2)
     case.launcher.arrays[name] = np.roll(case.launcher.arrays[name], 1)
     with pytest.raises((AssertionError, SimulatorError)):
-        check(case)
+        case.check_stage()
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
@@ -171,10 +119,8 @@ def test_cuda(order, dtype, plan, tmp_path):
     """On the CPU: teams of a warp; and two points of the faces a thread, of more warps."""
     case = make(order, dtype, BernsteinFusedPlan("cuda", *plan), cells=(2, 1, 1))
     case.launcher.kernel = Emulated(case.launcher.kernel, tmp_path)
-    check(case)
-    out = poisoned(case)
-    case.launcher.rhs(case.launcher.upload(case.u), case.data, out)
-    assert_close(case, out, case.rhs)
+    case.check_stage()
+    case.check_rhs()
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -304,13 +250,4 @@ def test_operators_of_another_kind_are_refused():
 
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected(mistake):
-    case = make(2, plan=BernsteinFusedPlan("numba", 64, 6, 1))
-    launcher = case.launcher
-    launcher.kernel = mistake.make(launcher.shape, launcher.plan)
-    try:
-        (found, expected), _ = stage(case, 2)
-    except SimulatorError:
-        return
-    assert "barrier" not in mistake.name, "races are refused, whatever they compute"
-    difference = np.abs(launcher.download(found) - expected).max()
-    assert not difference < 1e-3 * np.abs(expected).max()
+    make(2, plan=BernsteinFusedPlan("numba", 64, 6, 1)).check_rejected(mistake)

@@ -1,11 +1,10 @@
 """The paper's kernels for the Euler equations, thread by thread, against the reference."""
 
-import importlib.util
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from broken import euler_paper as broken
 from euler_cases import BOUNDARY, mesh_of, strong_jumps
 
 from dgbook.element import NodalElement
@@ -19,17 +18,6 @@ from dgbook.time import rk4
 
 SIMULATOR = device("simulator")
 T = 0.3
-
-
-def load_broken():
-    path = Path(__file__).parents[1] / "broken" / "euler_paper.py"
-    specification = importlib.util.spec_from_file_location("broken_euler_paper", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-broken = load_broken()
 
 
 @dataclass

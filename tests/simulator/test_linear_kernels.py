@@ -1,12 +1,11 @@
 """The linear family's kernels, thread by thread, against the reference; wrong ones must fail."""
 
-import importlib.util
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from broken import linear as broken
 
 from dgbook import linear
 from dgbook.gpu import RaceError, UndefinedReadError, device
@@ -15,17 +14,6 @@ from dgbook.mesh import box
 from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")
-
-
-def load_broken():
-    path = Path(__file__).parents[1] / "broken" / "linear.py"
-    specification = importlib.util.spec_from_file_location("broken_linear", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-broken = load_broken()
 
 
 @dataclass

@@ -1,16 +1,15 @@
 """The fused Maxwell kernel, thread by thread, against the reference; wrong ones must fail."""
 
-import importlib.util
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from broken import maxwell_fused as broken
+from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
-from dgbook.gpu import RaceError, SimulatorError, device
+from dgbook.gpu import RaceError, device
 from dgbook.maxwell import reference
 from dgbook.maxwell.fused import (
     SPARE,
@@ -24,22 +23,10 @@ from dgbook.maxwell.fused import (
     tangents,
 )
 from dgbook.mesh import along_a_curve, box
-from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")
 RANDOM = np.random.default_rng(5)
 PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}
-
-
-def load_broken():
-    path = Path(__file__).parents[1] / "broken" / "maxwell_fused.py"
-    specification = importlib.util.spec_from_file_location("broken_maxwell_fused", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-broken = load_broken()
 
 
 def make(order, dtype, periodic=False, materials="vacuum", cells=(1, 1, 1), plan=None):
@@ -60,36 +47,13 @@ def make(order, dtype, periodic=False, materials="vacuum", cells=(1, 1, 1), plan
     plan = plan or FusedPlan("numba", *PLANS[order])
     u, res = RANDOM.standard_normal((2, 6, mesh.K, double.element.Np)).astype(dtype)
     data = reference.boundary_data(double, 0.3)
-    return SimpleNamespace(
+    return Case(
         launcher=FusedLauncher(operator(dtype), SIMULATOR, plan),
         u=u,
         res=res,
         data=(data if data.size else np.zeros(1)).astype(dtype).ravel(),
         rhs=reference.rhs(double, u.astype(np.float64), 0.3),
     )
-
-
-def assert_close(case, state, expected):
-    found = case.launcher.download(state)
-    assert found.dtype == case.u.dtype
-    tolerance = 40 * np.finfo(found.dtype).eps * np.abs(expected).max()
-    assert np.abs(found - expected).max() < tolerance
-
-
-def poisoned(case):
-    """An output that nobody has written: NaN wherever the kernel forgets to write."""
-    return SIMULATOR.empty(case.launcher.size, case.u.dtype)
-
-
-def stage(case, number, dt=0.01):
-    """res and new after a stage, with what they should be."""
-    a, b = lsrk45.A[number], lsrk45.B[number]
-    u, res, new = case.launcher.upload(case.u), case.launcher.upload(case.res), poisoned(case)
-    before = u.copy()
-    case.launcher.stage(u, res, new, case.data, a, b, dt)
-    assert np.array_equal(u, before)
-    expected = a * case.res.astype(np.float64) + dt * case.rhs
-    return (res, expected), (new, case.u + b * expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -99,59 +63,45 @@ def test_a_stage_with_all_boundaries(order, materials, dtype):
     """6 elements: the last block is not full, or the only one."""
     case = make(order, dtype, materials=materials)
     assert case.launcher.shape.materials == (materials == "pieces")
-    for state, expected in stage(case, 3):
-        assert_close(case, state, expected)
+    case.check_stage(3)
 
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_a_stage_where_all_faces_are_inside(order):
     case = make(order, "float64", periodic=True, cells=(2, 1, 1))
-    for state, expected in stage(case, 1):
-        assert_close(case, state, expected)
+    case.check_stage(1)
 
 
 def test_rhs_writes_only_du_dt_and_reads_nothing_of_it():
-    case = make(2, "float64", materials="pieces")
-    out = poisoned(case)
-    case.launcher.rhs(case.launcher.upload(case.u), case.data, out)
-    assert_close(case, out, case.rhs)
+    make(2, "float64", materials="pieces").check_rhs()
 
 
 def test_the_first_stage_does_not_read_the_residual():
-    case = make(1, "float64")
-    res, new = poisoned(case), poisoned(case)
-    case.launcher.stage(case.launcher.upload(case.u), res, new, case.data, 0.0, 0.5, 0.1)
-    assert_close(case, res, 0.1 * case.rhs)
-    assert_close(case, new, case.u + 0.05 * case.rhs)
+    make(1, "float64").check_first_stage()
 
 
 @pytest.mark.parametrize("plan", [(1, 1, 1), (7, 1, 3), (3, 2, 2, 2), (1, 4, 1, 2), (2, 1, 4)])
 def test_every_plan_computes_the_same(plan):
     case = make(2, "float64", plan=FusedPlan("numba", 1, 1, 1))
     case.launcher = case.launcher.planned(FusedPlan("numba", *plan))
-    for state, expected in stage(case, 2):
-        assert_close(case, state, expected)
+    case.check_stage(2)
 
 
 def test_the_default_plan():
     case = make(2, "float32", plan=choose_plan(2, "float32", SIMULATOR))
-    for state, expected in stage(case, 4):
-        assert_close(case, state, expected)
+    case.check_stage(4)
 
 
 def test_states_survive_the_way_to_the_device():
     case = make(3, "float64", materials="pieces", cells=(2, 1, 1))
-    found = case.launcher.download(case.launcher.upload(case.u))
-    assert np.abs(found - case.u).max() < 1e-14 * np.abs(case.u).max()
-    assert case.launcher.zeros().shape == case.launcher.upload(case.u).shape
+    case.check_the_way_to_the_device()
 
 
 def test_a_stage_in_place_is_refused():
     """A neighbor would find the new state: the simulator sees the race between blocks."""
     case = make(1, "float64", periodic=True, cells=(2, 1, 1), plan=FusedPlan("numba", 2, 1, 1))
-    u = case.launcher.upload(case.u)
     with pytest.raises(RaceError):
-        case.launcher.stage(u, case.launcher.zeros(), u, case.data, 0.5, 0.5, 0.1)
+        case.stage_in_place()
 
 
 @pytest.mark.parametrize("name", ["geometry", "tangents", "boundary", "opposite"])
@@ -160,7 +110,7 @@ def test_wrong_arrays_are_noticed(name):
     case = make(2, "float64", materials="pieces", cells=(2, 1, 1))
     array = case.launcher.arrays[name]
     case.launcher.arrays[name] = np.roll(array, 1)
-    (_, _), (new, expected) = stage(case, 3)
+    (_, _), (new, expected) = case.stage(3)
     error = np.abs(case.launcher.download(new) - expected).max()
     assert not error < 1e-4 * np.abs(expected).max()
 
@@ -241,13 +191,4 @@ def test_the_tuner_gets_the_default_and_others():
 
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected(mistake):
-    case = make(2, "float64", materials="pieces")
-    launcher = case.launcher
-    launcher.kernel = mistake.make(launcher.shape, launcher.plan)
-    try:
-        (found, expected), _ = stage(case, number=2)
-    except SimulatorError:
-        return
-    assert "barrier" not in mistake.name, "races are refused, whatever they compute"
-    difference = np.abs(launcher.download(found) - expected).max()
-    assert not difference < 1e-3 * np.abs(expected).max()
+    make(2, "float64", materials="pieces").check_rejected(mistake)

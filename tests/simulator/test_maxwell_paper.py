@@ -1,16 +1,16 @@
 """The paper's kernels for Maxwell's equations, thread by thread, against the reference."""
 
-import importlib.util
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from broken import maxwell_paper as broken
+from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
 from dgbook.gpu import SimulatorError, device
-from dgbook.maxwell import Scatterer, reference
+from dgbook.maxwell import reference
 from dgbook.maxwell.paper import PaperLauncher
 from dgbook.maxwell.plan import (
     DifferentiatePlan,
@@ -19,49 +19,10 @@ from dgbook.maxwell.plan import (
     PaperPlan,
     default_plan,
 )
-from dgbook.mesh import box, build, face_vertices, geometric_factors
+from dgbook.mesh import box, geometric_factors
 from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")
-
-
-def load_broken():
-    path = Path(__file__).parents[1] / "broken" / "maxwell_paper.py"
-    specification = importlib.util.spec_from_file_location("broken_maxwell_paper", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-broken = load_broken()
-
-
-def scrambled(mesh, random):
-    """The same mesh with vertices moved, and those of each element in a random order.
-
-    Volumes and faces' areas differ, and faces meet in all ways.
-    """
-    faces = {
-        name: mesh.elements[k[:, None], face_vertices(3)[f]]
-        for name, (k, f) in ((name, faces.T) for name, faces in mesh.boundary.items())
-    }
-    elements = random.permuted(mesh.elements, axis=1)
-    vertices = mesh.vertices + random.uniform(-0.15, 0.15, mesh.vertices.shape)
-    return build(vertices, elements, faces, reorient=True)
-
-
-def incoming(x, y, z, t):
-    return [x + t, y * z, z - x, x * y, y, 1 + t * z]
-
-
-BOUNDARY = {
-    "x-": "pec",
-    "x+": "absorbing",
-    "y-": incoming,
-    "y+": Scatterer(incoming),
-    "z-": "pec",
-    "z+": "absorbing",
-}
 
 
 @dataclass
@@ -101,7 +62,7 @@ def make_case(order, dtype="float64", plan=None, cells=(1, 1, 1), boundary=None,
     random = np.random.default_rng(order)
     mesh = box(cells, upper=(1.0, 0.8, 1.3), periodic=boundary is None)
     if boundary is not None:
-        mesh = scrambled(mesh, random)
+        mesh = scrambled(mesh, random, 0.15)
     epsilon, mu = random.uniform(0.5, 2, (2, mesh.K))
     element = NodalElement(3, order)
     operators = [

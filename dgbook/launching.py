@@ -1,0 +1,114 @@
+"""What launchers share: arrays on a device, and kernels launched on them as a plan says."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+
+from dgbook.gpu import Device
+
+
+class Launcher(ABC):
+    """An operator's arrays on a device, and kernels launched on them; families derive their own.
+
+    Parameters
+    ----------
+    operator : a family's operator
+    device : Device
+        "cuda" or "simulator".
+    dtype : str
+        The kernels'.
+
+    Attributes
+    ----------
+    operator, device
+    real : type
+        Of a real number.
+    plan : a plan of the family's kernels
+    size : int, or tuple of int
+        Entries of a state, or its shape.
+    arrays : dict
+        By name, on the device.
+    """
+
+    plan: Any
+    size: int | tuple[int, ...]
+    arrays: dict[str, Any]
+
+    def __init__(self, operator: Any, device: Device, dtype: str) -> None:
+        self.operator, self.device = operator, device
+        self.real = np.dtype(dtype).type
+
+    def planned(self, plan: Any) -> Self:
+        """The same arrays, with kernels for another plan.
+
+        States are the same, too, but for plans that say how states are stored.
+
+        Raises
+        ------
+        ValueError
+            If the plan is not legal.
+        """
+        other = copy.copy(self)
+        other._load(plan)
+        return other
+
+    @abstractmethod
+    def _load(self, plan: Any) -> None:
+        """Take a plan: make its kernels, and the arrays that depend on it."""
+
+    def zeros(self) -> Any:
+        """A state of zeros."""
+        return self.device.zeros(self.size, self.real)
+
+    @abstractmethod
+    def upload(self, u: np.ndarray) -> Any:
+        """A state (fields, K, Np) on the device."""
+
+    @abstractmethod
+    def download(self, state: Any) -> np.ndarray:
+        """A state of the device as a NumPy array (fields, K, Np)."""
+
+    def _flat(self, values: np.ndarray, dtype: type) -> Any:
+        return self.device.array(values.astype(dtype).ravel())
+
+
+class StageByKernels(Launcher):
+    """A stage of low-storage Runge-Kutta in several launches: those of du/dt, and the update.
+
+    Attributes
+    ----------
+    in_place : bool
+        True: the update replaces the state.
+    kernels : mapping
+        By name, "update" among them.
+    work : dict
+        What kernels leave for each other, on the device; "du" is du/dt.
+    update_threads : int
+        Of a block.
+    """
+
+    in_place = True
+
+    kernels: Mapping[str, Any]
+    work: dict[str, Any]
+    update_threads: int
+
+    @abstractmethod
+    def rhs(self, u: Any, data: Any, out: Any) -> None:
+        """out = du/dt; `data` are g on the boundary, flat (fields nb Nfp,), one zero if nb = 0."""
+
+    def update(self, u: Any, res: Any, a: float, b: float, dt: float) -> None:
+        """res = a res + dt work["du"], u += b res."""
+        blocks = -(-res.size // self.update_threads)
+        scalars = (self.real(value) for value in (a, b, dt))
+        self.kernels["update"][blocks, self.update_threads](self.work["du"], res, u, *scalars)
+
+    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
+        """res = a res + dt du/dt, new = u + b res; `new` is u."""
+        self.rhs(u, data, self.work["du"])
+        self.update(u, res, a, b, dt)

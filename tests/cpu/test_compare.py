@@ -1,0 +1,95 @@
+"""The comparison of all families: best rows, predictions from ceilings, lines of code."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dgbook import compare, records
+from dgbook.compare import METHODS, Gpu, Method
+from dgbook.gpu.roofline import Ceilings
+
+GATHERED = compare.gather()
+CEILINGS = Ceilings(4.0, 60.0, 30.0)
+
+
+def made_row(order, dtype, seconds, path="fused", dofs=1000, **more):
+    """As much of a row as is compared: 64 flops and 16 bytes a degree of freedom."""
+    return {
+        "path": path, "order": order, "dtype": dtype, "dofs": dofs, "size": {"dim": 2},
+        "flops": 64 * dofs, "bytes": 16 * dofs, "seconds_median": seconds, **more,
+    }  # fmt: skip
+
+
+def made_record(*rows):
+    ceilings = {"copy_TBps": 4.0, "fp32_TFLOPs": 60.0, "fp64_TFLOPs": 30.0}
+    return records.Record("a/b", "G", "9.0", "1", "1", {}, "c", "2026-11-22", ceilings, rows)
+
+
+def test_the_best_row_is_the_least_time_a_dof_of_the_method_itself():
+    slow, fast = made_row(2, "float32", 3e-6), made_row(2, "float32", 4e-6, dofs=2000)
+    rival = made_row(2, "float32", 1e-9, path="rival:x")
+    other = made_row(2, "float32", 1e-9, size={"dim": 3})
+    double = made_row(2, "float64", 9e-6)
+    basis = made_row(2, "float32", 1e-9, basis="other")
+    record = made_record(slow, fast, rival, other, double, basis | {"path": "fused"})
+    method = Method("m", "a/b", ("fused",), "stage", {"basis": None}, {"dim": 2})
+    best = compare.best_rows(record, method)
+    assert best == {(2, "float32"): fast, (2, "float64"): double}
+
+
+def test_every_method_has_its_record_and_its_kernel():
+    assert list(GATHERED) == [method.name for method in METHODS]
+    for method in METHODS:
+        _, rows = GATHERED[method.name]
+        assert {dtype for _, dtype in rows} == {"float32", "float64"}
+        assert 40 < compare.code_lines(method) < 400
+
+
+def test_a_method_without_a_record_is_left_out():
+    assert compare.gather((Method("none", "no/record", ("fused",), "stage"),)) == {}
+
+
+@pytest.mark.parametrize("name", GATHERED)
+def test_the_recorded_gpu_has_the_recorded_floors(name):
+    """Rows of several runs stand in a record with the ceilings of one: a few per mille apart."""
+    record, rows = GATHERED[name]
+    gpu = compare.recorded_gpu(record)
+    for row in rows.values():
+        alone = compare.predict(row, Gpu(gpu.ceilings))
+        assert alone.seconds == pytest.approx(row["floor_seconds"], rel=5e-3)
+        assert alone.bound in ("memory", "arithmetic")
+        if row["floor_seconds"] > gpu.launch:  # a launch takes less than these stages need
+            assert compare.predict(row, gpu).seconds == alone.seconds
+
+
+def test_a_prediction_is_the_largest_of_three():
+    row = made_row(1, "float64", 1.0)
+    gpu = Gpu(CEILINGS, launch=1e-6, cache=16_000)
+    found = compare.predict(row, gpu)
+    assert (found.memory, found.arithmetic) == pytest.approx((16e3 / 4e12, 64e3 / 30e12))
+    assert (found.seconds, found.bound, found.in_cache) == (1e-6, "launch", True)
+    more = compare.predict(row, gpu, dofs=1e9)
+    assert (more.seconds, more.bound) == (pytest.approx(16e9 / 4e12), "memory")
+    assert not more.in_cache
+    weak = Gpu(Ceilings(4.0, 60.0, 4.0))
+    assert compare.predict(row, weak, 1e9).bound == "arithmetic"
+    assert compare.predict(row, weak, 1e9).seconds == pytest.approx(64e9 / 4e12)
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
+def test_a_gpu_has_times_and_sizes(value):
+    with pytest.raises(ValueError, match=r"launch = .*; allowed: finite and not negative"):
+        Gpu(CEILINGS, launch=value)
+    with pytest.raises(ValueError, match=r"dofs = -1; allowed: positive"):
+        compare.predict(made_row(1, "float32", 1.0), Gpu(CEILINGS), -1)
+
+
+def test_lines_of_code_leave_out_what_only_explains(tmp_path, monkeypatch):
+    monkeypatch.setattr(compare, "PACKAGE", tmp_path)
+    (tmp_path / "a.cu").write_text("// x\n#include <y>\n/* one\n two */\nint a;\n\n/* b */\n  }\n")
+    (tmp_path / "b.py").write_text(
+        '"""One."""\n\ndef f():\n    """Two\n\n    three.\n    """\n    # no\n    return 1\n'
+    )
+    assert compare.code_lines(Method("m", "a/b", (), "stage", sources=("a.cu", "b.py"))) == 4

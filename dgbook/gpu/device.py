@@ -126,6 +126,38 @@ class Device:
         for join in joins:
             here.wait_event(join)
 
+    def mapped(self, size: int, dtype: Any) -> tuple[Any, np.ndarray]:
+        """Memory of the host that kernels reach as well: an array of this device, and NumPy's.
+
+        Both are the same `size` numbers, page-locked so that a GPU reads and writes them where
+        they are: what a launch has written is there once the launch is done (see `mark`), and what
+        the host writes is there for later launches. For a few numbers to and fro; it is far slower
+        than the device's own memory.
+        """
+        if self.kind != "cuda":
+            array = self.empty(size, dtype)
+            return array, array
+        import cupy
+
+        dtype = np.dtype(dtype)
+        memory = cupy.cuda.alloc_pinned_memory(size * dtype.itemsize)
+        here = np.frombuffer(memory, dtype, size)
+        device_id = cupy.cuda.Device().id
+        there = cupy.cuda.UnownedMemory(memory.ptr, here.nbytes, memory, device_id)
+        return cupy.ndarray((size,), dtype, cupy.cuda.MemoryPointer(there, 0)), here
+
+    def mark(self) -> Callable[[], None]:
+        """A function that waits until the device has done all that was asked of it until now.
+
+        Unlike `synchronize` it waits for nothing that is asked of it later.
+        """
+        if self.kind != "cuda":
+            return lambda: None
+        import cupy
+
+        event = cupy.cuda.Event(disable_timing=True)
+        return cupy.cuda.get_current_stream().record(event).synchronize
+
     @property
     def _module(self) -> Any:
         if self.kind == "cuda":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -74,3 +74,5 @@ NUMPY = Arithmetic(
 )
 CORES = Arithmetic(on_core, on_core(_where), _rsqrt_on_core, _always(on_core(_quotient)), np.intp)
 GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32)
+ADDRESSES = replace(GPU, index=np.uint64)
+"""The same with indices as wide as addresses: a constant more is then part of a load."""

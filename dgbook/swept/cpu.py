@@ -16,31 +16,55 @@ PIECE = 2**12
 """Points that a core takes at a time in the Classic scheme."""
 
 
-def _make_points(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
-    """Compiled functions: new = old + w slope(source) at one point, and at all from one to another.
+def _make_points(problem: Problem, dtype: str, stage: int) -> tuple[Callable, Callable]:
+    """Compiled functions: a substep at one point, and at all from one to another.
 
-    The second takes no boundary into account.
+    Of the first substep old is the source, in the second it is what new holds: with an array less
+    the compiler sees that nothing overlaps, and vectorises. The second function takes no boundary
+    into account.
     """
     real, reach = np.dtype(dtype).type, problem.reach
+    again = stage == 1 and len(problem.weights) == 2
     load, store, gather, advance = make_access(problem, real, CORES)
-    around = make_neighbors(reach, "none", CORES)
+    # Nor does it where an index may be negative. (Numba makes floats of unsigned and signed ones.)
+    index = np.uint64 if len(problem.fields) == 1 else np.intp
 
     @on_core
-    def point(source, old, new, points, w, stride):
+    def point(source, new, points, w, stride):
         at = points[reach]
-        stencil = gather(source, 0, points, stride, load(source, at, stride))
-        store(new, at, stride, advance(load(old, at, stride), w, stencil))
+        mine = load(source, at, stride)
+        old = load(new, at, stride) if again else mine
+        store(new, at, stride, advance(old, w, gather(source, 0, points, stride, mine)))
+
+    if reach == 1:
+
+        @on_core
+        def around(source, i, stride, mine):
+            return (
+                load(source, index(i - 1), stride),
+                mine,
+                load(source, index(i + 1), stride),
+            )
+
+    else:
+
+        @on_core
+        def around(source, i, stride, mine):
+            return (
+                load(source, index(i - 2), stride),
+                load(source, index(i - 1), stride),
+                mine,
+                load(source, index(i + 1), stride),
+                load(source, index(i + 2), stride),
+            )
 
     @on_core
-    def plain(source, old, new, first, last, w, stride):
-        if first >= last:
-            return
-        # From parts that begin at 0: the compiler sees no negative index, and vectorises.
-        source, old, new = source[first - reach :], old[first:], new[first:]
-        for i in range(last - first):
-            mine = load(source, i + reach, stride)
-            stencil = gather(source, 0, around(i + reach, 0, 0), stride, mine)
-            store(new, i, stride, advance(load(old, i, stride), w, stencil))
+    def plain(source, new, first, last, w, stride):
+        for i in range(first, last):
+            at = index(i)
+            mine = load(source, at, stride)
+            old = load(new, at, stride) if again else mine
+            store(new, at, stride, advance(old, w, around(source, i, stride, mine)))
 
     return point, plain
 
@@ -57,28 +81,34 @@ def make_classic(problem: Problem, dtype: str) -> Callable:
     """
     real = np.dtype(dtype).type
     fields, reach, stages = len(problem.fields), problem.reach, len(problem.weights)
-    w_odd, w_even = real(problem.weights[0]), real(problem.weights[-1])
     fixed = problem.boundary == "fixed"
-    point, plain = _make_points(problem, dtype)
     neighbors = make_neighbors(reach, problem.boundary, CORES)
 
-    @on_core(parallel=True)
-    def substep(source, old, new, w):
-        n = source.size // fields
-        for piece in numba.prange(-(-n // PIECE)):
-            first = max(piece * PIECE, reach)
-            plain(source, old, new, first, min((piece + 1) * PIECE, n - reach), w, n)
-        for k in range(reach):
-            for i in (k, n - 1 - k):
-                at_end = fixed and k == 0
-                point(source, old, new, neighbors(i, 0, n - 1), real(0) if at_end else w, n)
+    def make_substep(stage):
+        point, plain = _make_points(problem, dtype, stage)
+        w = real(problem.weights[stage])
+
+        @on_core(parallel=True)
+        def substep(source, new):
+            n = source.size // fields
+            for piece in numba.prange(-(-n // PIECE)):
+                first = max(piece * PIECE, reach)
+                plain(source, new, first, min((piece + 1) * PIECE, n - reach), w, n)
+            for k in range(reach):
+                for i in (k, n - 1 - k):
+                    at_end = fixed and k == 0
+                    point(source, new, neighbors(i, 0, n - 1), real(0) if at_end else w, n)
+
+        return substep
+
+    first, last = make_substep(0), make_substep(stages - 1)
 
     @on_core
     def classic(u, middle, steps):
         for _ in range(steps):
-            substep(u, u, middle, w_odd)
+            first(u, middle)
             if stages == 2:
-                substep(middle, u, u, w_even)
+                last(middle, u)
             else:
                 u, middle = middle, u
         if stages == 1 and steps % 2 == 1:
@@ -98,85 +128,117 @@ class Nodes:
     node : int
         Points of a node, a multiple of 4r.
     dtype : {"float64", "float32"}
+    n : int
+        Points of the domain.
+    first, nodes : int, optional
+        Whose nodes these are: so many from the first; if not given, the whole domain's. Edges of a
+        part have a place more, at the end: there stands the right edge of the node before the
+        part where diamonds are shifted, else the left edge of the node behind it. A part's `u` is
+        a ring: shifted down-triangles leave the half node before the part at its end.
     """
 
-    def __init__(self, problem: Problem, node: int, dtype: str) -> None:
-        self.node, self.top = node, node // problem.reach
+    def __init__(
+        self,
+        problem: Problem,
+        node: int,
+        dtype: str,
+        n: int,
+        first: int = 0,
+        nodes: int | None = None,
+    ) -> None:
+        self.node, self.n, self.top = node, n, node // problem.reach
+        self._whose = node, n // node if nodes is None else nodes, first, n
         self._sweep, self._split = _make_sweep(problem, dtype)
         self._none = np.empty(0, dtype)
 
     def up(self, u: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
         """The up-triangles of all nodes, from states to edges."""
         no = self._none
-        self._sweep(u, no, no, left, right, no, self.node, False, self.top // 2 + 1, self.top)
+        self._sweep(u, no, no, left, right, no, *self._whose, False, self.top // 2 + 1, self.top)
 
     def diamond(self, left, right, new_left, new_right, shifted: bool) -> None:
         """Their diamonds, from edges to edges."""
         no = self._none
-        self._sweep(no, left, right, new_left, new_right, no, self.node, shifted, 1, self.top)
+        self._sweep(no, left, right, new_left, new_right, no, *self._whose, shifted, 1, self.top)
 
     def down(self, left: np.ndarray, right: np.ndarray, u: np.ndarray, shifted: bool) -> None:
         """Their down-triangles, from edges to states."""
         no = self._none
-        self._sweep(no, left, right, no, no, u, self.node, shifted, 1, self.top // 2)
+        self._sweep(no, left, right, no, no, u, *self._whose, shifted, 1, self.top // 2)
 
-    def split(self, left: np.ndarray, right: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    def split(
+        self, left: np.ndarray, right: np.ndarray, new_left: np.ndarray, new_right: np.ndarray
+    ) -> None:
         """The diamond that is split at the boundary, alone: Hybrid's part.
 
         Parameters
         ----------
         left, right : (fields node,) arrays
             The left edge of the first node and the right edge of the last.
-        n : int
-            Points of the domain.
-
-        Returns
-        -------
-        left, right : (fields node,) arrays
-            Its own edges.
+        new_left, new_right : (fields node,) arrays
+            Its own edges; overwritten.
         """
-        new_left, new_right = np.empty_like(left), np.empty_like(right)
-        self._split(left, right, new_left, new_right, self.node, n)
-        return new_left, new_right
+        self._split(left, right, new_left, new_right, self.node, self.n)
+
+
+@lru_cache(maxsize=32)
+def make_fill(problem: Problem, dtype: str, stage: int) -> Callable:
+    """Compiled function: a substep of a node's points from one to another, with the boundary.
+
+    ``fill(source, new, first, last, start, width, n)``: the domain of n points begins at `start`.
+    """
+    real, reach = np.dtype(dtype).type, problem.reach
+    stage %= len(problem.weights)
+    w = real(problem.weights[stage])
+    point, plain = _make_points(problem, dtype, stage)
+    if problem.ends == "none":
+
+        @on_core
+        def fill(source, new, first, last, start, width, n):
+            plain(source, new, first, last, w, width)
+
+        return fill
+
+    fixed = problem.boundary == "fixed"
+    neighbors = make_neighbors(reach, problem.ends, CORES)
+
+    @on_core
+    def at_ends(source, new, low, high, begin, end, width):
+        for at in range(low, high):
+            v = real(0) if fixed and (at == begin or at == end - 1) else w
+            point(source, new, neighbors(at, begin, end - 1), v, width)
+
+    @on_core
+    def fill(source, new, first, last, start, width, n):
+        # The domain begins once more n points before and after `start`: the node that is split at
+        # the boundary holds points of two.
+        for begin in (start - n, start, start + n):
+            end = begin + n
+            low, high = max(first, begin), min(last, end)
+            if low < high:
+                plain(source, new, max(low, begin + reach), min(high, end - reach), w, width)
+                at_ends(source, new, low, min(high, begin + reach), begin, end, width)
+                at_ends(source, new, max(low, end - reach), high, begin, end, width)
+
+    return fill
 
 
 @lru_cache(maxsize=32)
 def _make_sweep(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
     """Compiled functions: all nodes from one level to another, and the split node's diamond."""
     real = np.dtype(dtype).type
-    fields, reach, stages = len(problem.fields), problem.reach, len(problem.weights)
-    w_odd, w_even = real(problem.weights[0]), real(problem.weights[-1])
-    fixed = problem.boundary == "fixed"
-    point, plain = _make_points(problem, dtype)
-    neighbors = make_neighbors(reach, problem.ends, CORES)
-
-    @on_core
-    def at_ends(source, old, new, low, high, begin, end, w, width):
-        for at in range(low, high):
-            v = real(0) if fixed and (at == begin or at == end - 1) else w
-            point(source, old, new, neighbors(at, begin, end - 1), v, width)
-
-    @on_core
-    def fill(source, old, new, first, last, start, w, width, n):
-        # The domain begins at `start`, and once more n points before and after that: the node
-        # that is split at the boundary holds points of two.
-        for begin in (start - n, start, start + n):
-            end = begin + n
-            low, high = max(first, begin), min(last, end)
-            plain(source, old, new, max(low, begin + reach), min(high, end - reach), w, width)
-            at_ends(source, old, new, low, min(high, begin + reach), begin, end, w, width)
-            at_ends(source, old, new, max(low, end - reach), high, begin, end, w, width)
+    fields, reach = len(problem.fields), problem.reach
+    first_substep, last_substep = (make_fill(problem, dtype, stage) for stage in (0, -1))
 
     @on_core
     def march(even, odd, start, node, n, level, last):
         width, center, top = node + 2 * reach, node // 2 + reach, node // reach
         while level < last:
             wide = reach * min(level, top - level)
-            fill(even, even, odd, center - wide, center + wide, start, w_odd, width, n)
+            first_substep(even, odd, center - wide, center + wide, start, width, n)
             level += 1
             wide = reach * min(level, top - level)
-            old = even if stages == 2 else odd
-            fill(odd, old, even, center - wide, center + wide, start, w_even, width, n)
+            last_substep(odd, even, center - wide, center + wide, start, width, n)
             level += 1
 
     @on_core
@@ -202,32 +264,32 @@ def _make_sweep(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
                 odd[row + 2 * reach + half + i] = left[f * node + half + i]
 
     @on_core(parallel=True)
-    def sweep(u, left, right, new_left, new_right, new_u, node, shifted, level, last):
-        size = fields * node
-        nodes = max(u.size, left.size) // size
-        n = nodes * node
-        width = node + 2 * reach
+    def sweep(
+        u, left, right, new_left, new_right, new_u, node, nodes, begin, n, shifted, level, last
+    ):
+        size, points, width = fields * node, nodes * node, node + 2 * reach
+        places = max(nodes, left.size // size)
         for b in numba.prange(nodes):
             even, odd = np.empty(fields * width, real), np.empty(fields * width, real)
             first = b * node - (node // 2 if shifted else 0)
             if level == 1:
-                before = (b - 1) % nodes if shifted else b
-                after = b if shifted else (b + 1) % nodes
+                before = (b - 1) % places if shifted else b
+                after = b if shifted else (b + 1) % places
                 from_left = right[before * size : (before + 1) * size]
                 from_right = left[after * size : (after + 1) * size]
                 insert(even, odd, from_right, from_left, node)
             else:
                 for f in range(fields):
                     for i in range(node):
-                        even[f * width + reach + i] = u[f * n + first + i]
-            march(even, odd, reach - first, node, n, level, last)
+                        even[f * width + reach + i] = u[f * points + first + i]
+            march(even, odd, reach - first - begin * node, node, n, level, last)
             if last == node // reach:
                 mine = slice(b * size, (b + 1) * size)
                 extract(even, odd, new_left[mine], new_right[mine], node)
             else:
                 for f in range(fields):
                     for i in range(node):
-                        new_u[f * n + (first + i) % n] = even[f * width + reach + i]
+                        new_u[f * points + (first + i) % points] = even[f * width + reach + i]
 
     @on_core
     def split(left, right, new_left, new_right, node, n):

@@ -18,7 +18,7 @@ from dgbook.measuring import Rows, all_cores, on_cores
 from dgbook.records import measured_row
 from dgbook.swept.cost import cost
 from dgbook.swept.kernels.barrier import make_barriers
-from dgbook.swept.plan import Plan, default_plan, plans, steps_between_results
+from dgbook.swept.plan import Plan, default_plan, illegal, plans, steps_between_results
 from dgbook.swept.problem import Euler, Problem, as_problem
 from dgbook.swept.solver import Classic, Solver
 
@@ -199,6 +199,14 @@ def core_rows(
                         yield core_row(problem, scheme, n, dtype, cores, host, ceiling)
 
 
+def core_plan(problem: Problem, n: int, dtype: str, cores: int) -> Plan:
+    """Nodes of 1024 points, or fewer: a core's part of the points, or what a GPU could hold."""
+    node = min(1024, 2 ** int(np.log2(n // cores)))
+    while illegal(problem, "shared", Plan(node), n, dtype):
+        node //= 2
+    return Plan(node)
+
+
 def core_row(
     problem: Problem,
     scheme: str,
@@ -208,14 +216,11 @@ def core_row(
     host: Device,
     ceiling: Ceilings,
 ) -> dict[str, Any]:
-    """A step on so many cores; the swept rule with nodes of 1024 points or a core's part of them.
-
-    A floor is the GPU's.
-    """
-    node = min(1024, 2 ** int(np.log2(n // cores)))
-    plan = Plan(node) if scheme == "shared" else Plan(256)
+    """A step on so many cores; a floor is the GPU's."""
+    plan = core_plan(problem, n, dtype, cores) if scheme == "shared" else Plan(256)
     solver = Solver(problem, scheme, n, dtype, host, plan)
-    steps = max(1, CORE_STEPS // solver.steps_between_results) * solver.steps_between_results
+    every = solver.steps_between_results
+    steps = max(1, min(CORE_STEPS, CORE_STEPS * 2**16 // n) // every) * every
     with on_cores(cores):
         advance = solver.launcher(state(problem, n)).record(steps)
         timing = per_step(measure(advance, host), steps)

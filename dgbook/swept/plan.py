@@ -98,7 +98,7 @@ def illegal(problem: Problem, scheme: str, plan: Plan, n: int, dtype: str) -> st
         return f"steps = {plan.steps}; allowed for {where}: 1, several of 'tiled' alone"
     if points > 1 and scheme == "hybrid":
         return f"points = {points}; allowed for {where}: 1"
-    few = 2 * reach + 1
+    few = 2 * reach + points
     if scheme in ("classic", "persistent"):
         if n % points:
             return f"n = {n}; allowed: multiples of points = {points}"

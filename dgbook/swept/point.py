@@ -56,13 +56,13 @@ def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
 
         @jit
         def load(array, at, stride):
-            return array[at], array[at + stride], array[at + 2 * stride]
+            return array[at], array[at + stride], array[at + stride + stride]
 
         @jit
         def store(array, at, stride, state):
             array[at] = state[0]
             array[at + stride] = state[1]
-            array[at + 2 * stride] = state[2]
+            array[at + stride + stride] = state[2]
 
         @jit
         def advance(old, weight, stencil):

@@ -13,6 +13,7 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu import device as find_device
 from dgbook.swept import cpu
 from dgbook.swept.kernels.classic import make_classic, make_classic_rows
+from dgbook.swept.kernels.mail import make_receive, make_send
 from dgbook.swept.kernels.persistent import make_persistent
 from dgbook.swept.kernels.register import (
     make_register_diamond,
@@ -318,10 +319,12 @@ def _copy(source: Any, target: Any) -> None:
 
 @lru_cache(maxsize=64)
 def swept_kernels(problem: Problem, node: int, dtype: str) -> dict[Any, Kernel]:
-    """Shared's kernels: "up", ("diamond", shifted), ("down", shifted) and Hybrid's "rest"."""
+    """Shared's kernels: "up", ("diamond", shifted) and ("down", shifted); and Hybrid's."""
     return {
         "up": make_up(problem, node, dtype),
         "rest": make_diamond(problem, node, dtype, True, first=1),
+        "send": make_send(problem, node),
+        "receive": make_receive(problem, node),
         **{("diamond", s): make_diamond(problem, node, dtype, s) for s in (False, True)},
         **{("down", s): make_down(problem, node, dtype, s) for s in (False, True)},
     }
@@ -370,11 +373,7 @@ class Swept(Launcher):
     def __init__(self, solver: Solver, u: np.ndarray) -> None:
         super().__init__(solver, u)
         self.every = solver.steps_between_results
-        size = self.u.size
-        # One array for both, so that the edges at the boundary, the last node's right one and the
-        # first node's left one, lie side by side and one copy takes them to the CPU.
-        self.edges = [self.device.empty(2 * size, self.dtype) for _ in range(2)]
-        self.sides = [(both[size:], both[:size]) for both in self.edges]
+        self.sides = [(self._room(), self._room()) for _ in range(2)]
 
     def record(self, steps: int) -> Callable[[], None]:
         up, pair, down = self._launches()
@@ -389,7 +388,7 @@ class Swept(Launcher):
         first, second = self.sides
         if self.device.kind == "cpu":
             node = node_points(self.solver.scheme, self.plan)
-            nodes = cpu.Nodes(self.problem, node, self.dtype)
+            nodes = cpu.Nodes(self.problem, node, self.dtype, self.n)
             return (
                 partial(nodes.up, self.u, *first),
                 [
@@ -419,43 +418,53 @@ class Swept(Launcher):
 class Hybrid(Swept):
     """Shared, but the diamond that is split at the boundary is computed by the CPU meanwhile.
 
-    Its edges travel to the CPU and back in every cycle, and no recording can hold what Python
-    does in between: launches come from Python one by one.
+    Its edges go to and fro through memory of the host that the GPU reaches. What the GPU does
+    between two of these diamonds is one recording, what it does meanwhile another: in a cycle
+    Python launches two, and waits once.
     """
 
     def record(self, steps: int) -> Callable[[], None]:
         if self.device.kind == "cpu":
             return super().record(steps)
-        up, pair, down = self._launches()
-        pair[0] = self._shifted_diamond()
+        up, (_, diamond), down = self._launches()
         diamonds = steps // self.every - 1
-        shifted = diamonds % 2 == 0
-        last = [*([] if shifted else pair[:1]), down[shifted]]
-        return partial(_each, [up, *pair * (diamonds // 2), *last])
+        shifted = diamonds % 2 == 0  # of the down-triangles: not of the last diamonds
+        capture = self.device.capture
+        if diamonds == 0:
+            return capture(partial(_each, [up, down[shifted]]))
+        send, rest, split, receive = self._exchange()
+        begin = capture(partial(_each, [up, send]))
+        meanwhile = capture(rest)
+        again = capture(partial(_each, [receive, diamond, send]))
+        end = capture(partial(_each, [receive, *([diamond] if shifted else []), down[shifted]]))
+        turn = partial(hybrid_diamond, self.device, meanwhile, split)
+        turns = [partial(turn, again)] * ((diamonds - 1) // 2) + [partial(turn, end)]
+        return partial(_each, [begin, *turns])
 
-    def _shifted_diamond(self) -> Callable[[], None]:
-        nodes = cpu.Nodes(self.problem, self.plan.threads, self.dtype)
-        rest = swept_kernels(self.problem, self.plan.threads, self.dtype)["rest"]
-        launch = rest[self.n // self.plan.threads - 1, self.plan.threads]
-        return partial(
-            hybrid_diamond, launch, nodes, self.device, self.n, self.edges[0], *self.sides
+    def _exchange(self) -> tuple[Callable, Callable, Callable, Callable]:
+        """Send edges, compute the nodes that are not split, compute the one that is, fetch it."""
+        node = self.plan.threads
+        kernels = swept_kernels(self.problem, node, self.dtype)
+        nodes = cpu.Nodes(self.problem, node, self.dtype, self.n)
+        size = len(self.problem.fields) * node
+        old, new = self.sides
+        sent, edges = self.device.mapped(2 * size, self.dtype)
+        answer, new_edges = self.device.mapped(2 * size, self.dtype)
+        return (
+            partial(kernels["send"][1, node], *old, sent),
+            partial(kernels["rest"][self.n // node - 1, node], *old, *new),
+            partial(nodes.split, *np.split(edges, 2), *np.split(new_edges, 2)),
+            partial(kernels["receive"][1, node], answer, *new),
         )
 
 
-def hybrid_diamond(
-    launch: Callable,
-    nodes: cpu.Nodes,
-    device: Device,
-    n: int,
-    edges: Any,
-    old: tuple[Any, Any],
-    new: tuple[Any, Any],
-) -> None:
-    """A diamond of all nodes: the split one on the CPU, the rest on the device at the same time."""
-    middle = edges.size // 2
-    size = middle // n * nodes.node
-    # First the copy, which waits for the edges; then the launch, which does not wait for anything.
-    right, left = np.split(device.to_numpy(edges[middle - size : middle + size]), 2)
-    launch(*old, *new)
-    for side, mine in zip(new, nodes.split(left, right, n), strict=True):
-        side[:size] = device.array(mine)
+def hybrid_diamond(device: Device, rest: Callable, split: Callable, then: Callable) -> None:
+    """A diamond of all nodes: the split one on the CPU, the rest on the device at the same time.
+
+    What was launched last has sent its edges to the CPU; what is launched `then` fetches the new.
+    """
+    arrived = device.mark()
+    rest()
+    arrived()
+    split()
+    then()

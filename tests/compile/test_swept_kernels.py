@@ -109,8 +109,9 @@ def test_operations_are_those_of_classic(name):
     rows = {p: counts(classic_kernels(problem, "float32", p)[-1], 2, 1) for p in (2, 4)}
     for p, scheme in ((4, "shared"), (2, "register")):
         kernel = kernels_of(problem, scheme, Plan(128, p), "float32")["diamond", True]
-        # An odd and an even level.
-        assert counts(kernel, 4, 2) == rows[p], scheme
+        # An odd and an even level. (A row of Euler's computes a limiter twice: at ends, and not.)
+        fused, single = counts(kernel, 4, 2)
+        assert fused == rows[p][0] and single <= rows[p][1] <= single + 1, scheme
     if not problem.faces:
         assert counts(classic_kernels(problem, "float32")[-1], 2, 1) == [r / 2 for r in rows[2]]
 
@@ -122,3 +123,10 @@ def test_a_level_is_as_short_as_it_can_be(held):
     for level in levels:
         assert level.count("ld.shared") == 2, level
         assert not re.search(r"\.[su]64", level), level
+
+
+def test_edges_are_mailed_in_few_registers(held):
+    """Hybrid's, of Euler's three fields."""
+    kernels = swept_kernels(as_problem("euler"), 128, "float32")
+    for name in ("send", "receive"):
+        assert within(held, kernels[name], 3, "float32", 32).shared_bytes == 0

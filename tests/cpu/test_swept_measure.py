@@ -101,6 +101,16 @@ def test_cores(monkeypatch):
     assert rows[0]["seconds_median"] == pytest.approx(1e-3 / measure.CORE_STEPS)
 
 
+def test_nodes_on_cores_are_legal():
+    """Of all problems, on all sizes: Euler's in double precision have 512 points at most."""
+    for problem in map(as_problem, PROBLEMS):
+        for n in (2**11, 2**20):
+            for cores in (1, 2, 24):
+                plan = measure.core_plan(problem, n, "float64", cores)
+                most = 512 if problem.name == "euler" else 1024
+                assert plan.threads == min(most, 2 ** int(np.log2(n // cores)))
+
+
 class Nothing:
     def __enter__(self):
         return self

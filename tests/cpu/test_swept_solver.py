@@ -2,15 +2,19 @@
 
 import re
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dgbook import swept
+from dgbook.gpu import device
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 from dgbook.swept.cost import Machine, cost, predicted_seconds, recorded_machine
 from dgbook.swept.plan import SCHEMES, Plan, default_plan, illegal, plans, shared_bytes
 from dgbook.swept.problem import PROBLEMS, as_problem
+from dgbook.swept.solver import hybrid_diamond
 
 # ------------------------------------------------------------------------------------------ plans
 
@@ -20,6 +24,7 @@ from dgbook.swept.problem import PROBLEMS, as_problem
     [
         ("heat", "classic", 100, 7, "float64", ""),
         ("heat", "classic", 100, 2, "float64", "n = 2; allowed: 3 points"),
+        ("ks", "classic", Plan(64, 8), 8, "float64", "n = 8; allowed: 12 points"),
         ("heat", "shared", 12, 36, "float64", ""),
         ("heat", "shared", 10, 40, "float64", "multiples of 4"),
         ("ks", "shared", 12, 36, "float64", "multiples of 8"),
@@ -227,3 +232,24 @@ def test_shared_memory_with_a_point_a_thread_is_the_papers(scheme):
     threads = 256 if scheme == "tiled" else 512
     euler = shared_bytes(as_problem("euler"), scheme, Plan(threads), "float64")
     assert euler <= STATIC_SHARED_LIMIT
+
+
+# ---------------------------------------------------------------------------------------- hybrid
+
+
+def test_where_there_is_no_gpu_memory_of_the_host_is_all_there_is():
+    simulator = device("simulator")
+    there, here = simulator.mapped(4, "float32")
+    here[:] = 1
+    simulator.mark()()
+    assert np.array_equal(there, np.ones(4)) and there.dtype == np.float32
+
+
+def test_in_a_cycle_of_hybrid_the_cpu_waits_once():
+    """Two launches of recordings, one before the CPU's part and one behind it."""
+    done = []
+    hybrid_diamond(
+        SimpleNamespace(mark=lambda: done.append("mark") or partial(done.append, "wait")),
+        *(partial(done.append, what) for what in ("rest", "split", "then")),
+    )
+    assert done == ["mark", "rest", "wait", "split", "then"]

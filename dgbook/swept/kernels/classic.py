@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.swept.arithmetic import GPU
+from dgbook.swept.arithmetic import ADDRESSES, GPU
 from dgbook.swept.kernels.row import make_substep
 from dgbook.swept.point import make_access, make_neighbors
 
@@ -22,24 +22,28 @@ def make_classic(problem, stage, dtype):
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
     weight = real(problem.weights[stage])
-    fixed = problem.boundary == "fixed"
+    low, fixed = np.int32(reach), problem.boundary == "fixed"
     load, store, gather, advance = make_access(problem, real, GPU)
-    neighbors = make_neighbors(reach, problem.boundary, GPU)
+    inner = make_neighbors(reach, "none", ADDRESSES)
+    outer = make_neighbors(reach, problem.boundary, ADDRESSES)
 
     @jit
     def classic(u, new):
         n = np.int32(u.size // fields)
-        i = np.int32(cuda.grid(1))
+        i, last = np.int32(cuda.grid(1)), np.int32(n - 1)
         if i < n:
-            points = neighbors(i, 0, n - 1)
-            w = weight
-            if fixed and (i == 0 or i == n - 1):
-                w = real(0)
-            stride = np.uint32(n)
-            at = points[reach]
-            mine = load(u, at, stride)
-            old = mine if stage == 0 else load(new, at, stride)
-            stencil = gather(u, np.uint32(0), points, stride, mine)
+            at, stride, row = np.uint64(i), np.uint64(n), np.uint64(0)
+            old, w = load(u if stage == 0 else new, at, stride), weight
+            # Of the nearest point with no end in reach: neighbors' addresses
+            # are its own and a constant.
+            c = min(max(i, low), np.int32(last - low))
+            mine = load(u, np.uint64(c), stride)
+            stencil = gather(u, row, inner(c, 0, 0), stride, mine)
+            if i != c:
+                mine = load(u, at, stride)
+                stencil = gather(u, row, outer(i, 0, last), stride, mine)
+                if fixed and (i == 0 or i == last):
+                    w = real(0)
             store(new, at, stride, advance(old, w, stencil))
 
     return classic

@@ -93,13 +93,16 @@ def make_wrap(problem):
 
         @jit(device=True)
         def wrap(g, n):
-            return np.uint32(g % n)
+            if g < 0 or g >= n:  # a remainder takes dozens of instructions
+                g = np.int32(g % n)
+            return np.uint32(g)
 
     elif problem.boundary == "mirrored":
 
         @jit(device=True)
         def wrap(g, n):
-            g = np.int32(g % (2 * n - 2))
+            if g < 0 or g >= n:
+                g = np.int32(g % (2 * n - 2))
             return np.uint32(g if g < n else 2 * n - 2 - g)
 
     else:
@@ -115,10 +118,10 @@ def make_substep(problem, stage, points, real):
     """Device function for one substep of a row, from and to global memory.
 
     substep(u, new, g, n): of the points g to g + points - 1; u and new as in
-    the Classic kernel.
+    the Classic kernel, of points + 2r points or more.
     """
     fields, reach = len(problem.fields), problem.reach
-    width = points + 2 * reach
+    width, low = points + 2 * reach, np.int32(reach)
     near_size, size = fields * width, fields * points
     w, all_points = real(problem.weights[stage]), (1 << points) - 1
     row, wrap = make_row(problem, points, real), make_wrap(problem)
@@ -127,17 +130,24 @@ def make_substep(problem, stage, points, real):
     def substep(u, new, g, n):
         near = cuda.local.array(near_size, real)
         states = cuda.local.array(size, real)
-        for k in range(width):
-            at = wrap(np.int32(g + k - reach), n)
-            for f in range(fields):
-                near[f * width + k] = u[np.uint32(f * n + at)]
+        # Of the nearest row with no end in reach: all addresses are one and a
+        # constant.
+        c = min(max(g, low), np.int32(n - points - low))
+        for f in range(fields):
+            for k in range(width):
+                near[f * width + k] = u[np.uint64(f * n + c + k - reach)]
+        if g != c:
+            for k in range(width):
+                at = wrap(np.int32(g + k - reach), n)
+                for f in range(fields):
+                    near[f * width + k] = u[np.uint64(f * n + at)]
         for f in range(fields):
             for j in range(points):
-                at = np.uint32(f * n + g + j)
+                at = np.uint64(f * n + g + j)
                 states[f * points + j] = near[f * width + reach + j] if stage == 0 else new[at]
         row(near, states, states, all_points, w, g, n)
         for f in range(fields):
             for j in range(points):
-                new[np.uint32(f * n + g + j)] = states[f * points + j]
+                new[np.uint64(f * n + g + j)] = states[f * points + j]
 
     return substep

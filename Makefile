@@ -2,6 +2,7 @@
 # module, git and make; everything else they install into .venv here.
 #
 #   make book         build the pages from the stored outputs, print the address of the first one
+#   make pdf          build the pages and print them into one PDF, with a Chromium
 #   make test         everything that can be tested without a GPU
 #   make live         open the chapters in JupyterLab
 #   make gpu          with a CUDA device: test on it, write records, run the chapters, store outputs
@@ -13,7 +14,7 @@
 PYTHON = python3
 RUN = .venv/bin/python
 
-.PHONY: book pages test live gpu assignments grade lock clean distclean
+.PHONY: book pages pdf test live gpu assignments grade lock clean distclean
 
 book: pages
 	@echo "The book: file://$(CURDIR)/_build/html/index.html"
@@ -21,6 +22,9 @@ book: pages
 # Warnings are errors; --all, or a page that did not change would keep its warnings to itself.
 pages: .venv/made
 	.venv/bin/jupyter-book build . --all -q -W --keep-going -n
+
+pdf: pages
+	$(RUN) tools/pdf.py
 
 # Both environments at once: what takes pip's time is its own computing, on one core.
 test:

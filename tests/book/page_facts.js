@@ -14,6 +14,7 @@ window.pageFacts = () => {
     mathErrors: all("mjx-merror, [data-mjx-error]").map((e) => e.textContent),
     headings: all("main article :is(h1, h2, h3, h4, h5, h6)").map((e) => Number(e.tagName[1])),
     links: all("a[href]").map((e) => e.href.split("#")[0]),
+    firstPaint: performance.getEntriesByName("first-contentful-paint").map((e) => e.startTime),
   };
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -56,3 +57,16 @@ def test_links_out_of_the_book_are_secure(html: Path) -> None:
     for path in (html / "chapters").glob("*.html"):
         plain = [t for t in Page(path.read_text()).targets if t.startswith("http://")]
         assert not plain, path.name
+
+
+def test_nothing_is_loaded_from_elsewhere(html: Path) -> None:
+    """Scripts, styles, fonts and pictures are the book's own, those used late, too."""
+    loads = re.compile(
+        r"""(?:\bsrc=|<link[^>]*\bhref=|url\(|@import )["']?((?:https?:)?//[^"')]+)"""
+    )
+    files = [*html.rglob("*.html"), *(html / "_static").rglob("*.css")]
+    assert len(files) > 30
+    elsewhere = {
+        f"{file.name}: {found}" for file in files for found in loads.findall(file.read_text())
+    }
+    assert not elsewhere

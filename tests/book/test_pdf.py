@@ -1,0 +1,127 @@
+"""The book as a PDF: a few pages are printed and looked at as `make pdf` looks at all of them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from pypdf import PdfReader, PdfWriter
+from pypdf.generic import NameObject, TextStringObject
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import pdf  # noqa: E402
+
+# A chapter with formulas, a kernel, a player and solutions; pages with links into it.
+PAGES = ("chapters/02_what_a_gpu_wants", "chapters/glossary", "genindex")
+
+
+@pytest.fixture(scope="module")
+def chapters(html: Path) -> list[pdf.Chapter]:
+    """The pages that are printed here."""
+    return [chapter for chapter in pdf.chapters() if chapter.name in PAGES]
+
+
+@pytest.fixture(scope="module")
+def document(chapters: list[pdf.Chapter]) -> BeautifulSoup:
+    """Them, as one document."""
+    return BeautifulSoup(pdf.document(chapters), "html.parser")
+
+
+@pytest.fixture(scope="module")
+def printed(
+    chapters: list[pdf.Chapter], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[PdfReader, list[str]]:
+    """Them, on paper, and what is wrong with it."""
+    path = tmp_path_factory.mktemp("pdf") / "some_pages.pdf"
+    wrong = pdf.write(chapters, path)
+    return PdfReader(path), wrong
+
+
+# ----------------------------------------------------------------------------- the one document
+
+
+def test_every_place_has_one_name_and_every_link_a_place(document: BeautifulSoup) -> None:
+    """Places of different pages do not get into each other's way."""
+    places = [e["id"] for e in document.select("[id]")]
+    assert len(places) == len(set(places))
+    links = [e["href"][1:] for e in document.select("a[href^='#']")]
+    assert len(links) > 100
+    assert not set(links) - set(places)
+    assert not [
+        e["href"] for e in document.select("a[href]") if not re.match("https?:|#", e["href"])
+    ]
+
+
+def test_pictures_and_styles_are_found(document: BeautifulSoup) -> None:
+    """All files that the document names are in the built book."""
+    folder = ROOT / "_build" / "pdf"
+    files = [e["src"] for e in document.select("[src]") if not e["src"].startswith("data:")]
+    files += [e["href"] for e in document.select("link")]
+    assert len(files) > 5
+    assert not [file for file in files if not (folder / file).resolve().is_file()]
+
+
+def test_solutions_are_open_and_nothing_waits_for_a_click(document: BeautifulSoup) -> None:
+    """On paper there is no button."""
+    assert document.select("details")
+    assert all(e.has_attr("open") for e in document.select("details"))
+    assert document.select(".dg-player svg")
+    assert not document.select("main :is(button, input, script, .headerlink)")
+
+
+# ------------------------------------------------------------------------------------- on paper
+
+
+def test_nothing_is_wrong_with_it(printed: tuple[PdfReader, list[str]]) -> None:
+    """Bookmarks, letters, links, no empty page."""
+    assert printed[1] == []
+
+
+def test_it_holds_what_the_pages_say(printed: tuple[PdfReader, list[str]], document) -> None:
+    """A bookmark for every section; code to its last column; formulas; links within."""
+    book, _ = printed
+    bookmarks = pdf.titles(book.outline)
+    assert "1. A machine with a bad memory" in bookmarks and "Index" in bookmarks
+    text = "".join("".join(page.extract_text() for page in book.pages).split())
+    lines = [line for e in document.select("main pre") for line in e.get_text().splitlines()]
+    lines = ["".join(line.split()) for line in lines if line.isascii()]
+    assert len(lines) > 200
+    assert not [line for line in lines if line not in text]
+    assert len(book.named_destinations) > 80
+
+
+def test_numbers_in_contents_and_index_are_the_pages(
+    printed: tuple[PdfReader, list[str]], chapters: list[pdf.Chapter]
+) -> None:
+    """Where the contents say that a chapter begins, it does, and the page says its number."""
+    book, _ = printed
+    first = pdf.page_numbers(book)[chapters[0].anchor]
+    assert "2. Measure what a GPU wants" in book.pages[first - 1].extract_text()
+    assert re.search(rf"2\. Measure what a GPU wants\s*{first}\b", book.pages[1].extract_text())
+    assert str(first) in book.pages[first - 1].extract_text().splitlines()
+    (warp,) = re.findall(r"warp, (\d+)", book.pages[-1].extract_text())
+    assert "warps" in book.pages[int(warp) - 1].extract_text()
+
+
+def test_faults_are_found(printed: tuple[PdfReader, list[str]], tmp_path: Path) -> None:
+    """An empty page, a font left out, a link to nowhere, a lost bookmark."""
+    book, _ = printed
+    writer = PdfWriter(clone_from=book)
+    last = writer.pages[-1]
+    for link in last["/Annots"]:
+        if "/Dest" in link.get_object():
+            link.get_object()[NameObject("/Dest")] = TextStringObject("nowhere")
+    font = next(iter(last["/Resources"]["/Font"].values())).get_object()
+    inner = font["/DescendantFonts"][0].get_object() if "/DescendantFonts" in font else font
+    del inner["/FontDescriptor"]
+    writer.add_blank_page()[NameObject("/Resources")] = last["/Resources"]
+    path = tmp_path / "bad.pdf"
+    writer.write(path)
+    found = " ".join(pdf.faults(PdfReader(path), [*pdf.titles(book.outline), "A lost chapter"]))
+    for word in ("A lost chapter", "is empty", "not embedded", "nowhere"):
+        assert word in found

@@ -238,7 +238,7 @@ def _blocks(
 
 def subject(language: str) -> str:
     """Under which name the tuner remembers timings of the fused kernel."""
-    return f"acoustics/bernstein/fused/{language}"
+    return f"acoustics/bernstein/sparse/{language}"
 
 
 def choose_plan(
@@ -351,6 +351,14 @@ def tables(order: int, itemsize: int) -> dict[str, np.ndarray]:
     }
 
 
+def by_vectors(table: np.ndarray, itemsize: int) -> np.ndarray:
+    """A table (points, ...) of reals as CUDA C++ reads it, (vectors, points, numbers of 16 bytes).
+
+    Threads have points side by side: so they load 16 bytes side by side, however many a point has.
+    """
+    return table.reshape(len(table), -1, BYTES // itemsize).swapaxes(0, 1)
+
+
 def in_pairs(*positions: np.ndarray) -> np.ndarray:
     """An even number of arrays (n,) of positions; two of them in each of the words."""
     return np.stack(positions[::2], 1) | np.stack(positions[1::2], 1) << HALF
@@ -401,6 +409,8 @@ class BernsteinFusedLauncher(FusedStage):
     ----------
     order : (K,)
         Which element stands at each place of a state.
+    lookup : dict
+        What `tables` returns.
     """
 
     inputs = (
@@ -434,15 +444,13 @@ class BernsteinFusedLauncher(FusedStage):
         self.order = along_a_curve(operator.mesh)
         opposite = trace.opposite[:, ::-1].copy()
         opposite[GHOST] = 0  # nothing is met there
-        lookup = tables(operator.order, self.shape.itemsize)
+        self.lookup = tables(operator.order, self.shape.itemsize)
         integers = {
             "links": links_along(self.order, trace),
             "opposite": opposite,
-            **{name: lookup[name] for name in ("nodes", "corners", "rows")},
+            **{name: self.lookup[name] for name in ("nodes", "corners", "rows")},
         }
         reals = {
-            "squares": lookup["squares"],
-            "weights": lookup["weights"],
             "geometry": lengthened(described[self.order]),
             "boundary": np.append(boundary(operator), 0.0),
         }
@@ -457,6 +465,11 @@ class BernsteinFusedLauncher(FusedStage):
         if trouble := illegal(plan, self.shape, self.device.compute_capability):
             raise ValueError(f"plan = {plan}: {trouble}")
         self.plan = plan
+        for name in ("squares", "weights"):
+            table = self.lookup[name]
+            if plan.language == "cuda":
+                table = by_vectors(table, self.shape.itemsize)
+            self.arrays = self.arrays | {name: self._flat(table, self.real)}
         self.kernel = kernel(self.shape, plan)
 
     def _launch(self) -> tuple[int, int, int]:

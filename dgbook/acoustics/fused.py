@@ -1,4 +1,4 @@
-"""One kernel for a whole nodal stage: its arrays, the plans that it runs with, and its launches."""
+"""One kernel for a whole stage by dense matrices: its arrays, its plans and its launches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from dgbook.acoustics.kernels.fused import GEOMETRY, make_fused
 from dgbook.acoustics.nodal import MOST
 from dgbook.acoustics.problem import FIELDS
-from dgbook.acoustics.reference import NodalBasis, Operator
+from dgbook.acoustics.reference import Operator
 from dgbook.element import space_dimension
 from dgbook.fused import (
     SPARE,
@@ -109,9 +109,9 @@ def fused_shape(order: int, dtype: str) -> FusedShape:
 
 # ----------------------------------------------------------------------------------------- plans
 
-# By order: on tensor cores, without them, and in Numba. In fp32 those of orders 2, 3 and 5 to 8, in
-# fp64 those of 3 and 7 are the fastest of all tried on an H200; the others were chosen by
-# registers, spills and resident warps.
+# By order: on tensor cores, without them, and in Numba. In fp32 those of orders 1 to 3 and 5 to 8,
+# in fp64 those of 1 to 3, 5 and 7 are the fastest of all tried on an H200; the others were chosen
+# by registers, spills and resident warps.
 TENSOR = {
     "float32": {
         4: tensor_plan(1, 16, 1, 1, 5),
@@ -125,8 +125,8 @@ TENSOR = {
         12: tensor_plan(1, 16, 3, 1, 1),
     },
     "float64": {
-        1: tensor_plan(2, 8, 1, 1, 12),
-        2: tensor_plan(2, 8, 1, 1, 8),
+        1: tensor_plan(1, 8, 1, 2, 32),
+        2: tensor_plan(1, 8, 2, 2, 16),
         3: tensor_plan(1, 8, 1, 2, 10),
         4: tensor_plan(1, 8, 1, 2, 5),
         5: tensor_plan(1, 8, 1, 4, 4),
@@ -141,7 +141,7 @@ TENSOR = {
 }
 PLAIN = {
     "float32": {
-        1: FusedPlan("cuda", 32, 1, 1, 2, 8),
+        1: FusedPlan("cuda", 32, 1, 1, 1, 8),
         2: FusedPlan("cuda", 6, 2, 1, 1, 16),
         3: FusedPlan("cuda", 3, 4, 1, 2, 12),
         4: FusedPlan("cuda", 7, 2, 2, 2, 5),
@@ -291,7 +291,10 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
 
 
 class FusedLauncher(NodalStage):
-    """A whole stage of the upwind or the penalty scheme in one kernel, in the nodal basis.
+    """A whole stage of the upwind or the penalty scheme in one kernel, by dense matrices.
+
+    They are those of the operator's basis. In the Bernstein basis all that is said of nodes holds
+    of control points, see `dgbook.acoustics.sparse_or_dense`.
 
     A state on the device is flat: element by element along a curve that fills space, node by node
     (see `FusedShape.place`), p and the contravariant velocities W_i = J grad r_i . v, i = 1, 2, 3;
@@ -302,7 +305,7 @@ class FusedLauncher(NodalStage):
     Parameters
     ----------
     operator : Operator
-        In the nodal basis, with another flux than the central one.
+        In either basis, with another flux than the central one.
     device : Device
         "cuda", or "simulator", where Numba's kernel runs.
     plan : FusedPlan, optional
@@ -311,8 +314,8 @@ class FusedLauncher(NodalStage):
     Raises
     ------
     ValueError
-        For another basis or flux, a mesh too large for 32-bit indices, or a plan that is not legal
-        on the device.
+        For the central flux, a mesh too large for 32-bit indices, or a plan that is not legal on
+        the device.
 
     Attributes
     ----------
@@ -331,8 +334,6 @@ class FusedLauncher(NodalStage):
     )
 
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
-        if not isinstance(operator.basis, NodalBasis):
-            raise ValueError("operator.basis is a Bernstein basis; allowed: 'nodal'")
         dtype = operator.weights.dtype.name
         super().__init__(operator, device, dtype)
         self.shape = fused_shape(operator.order, dtype)
@@ -354,8 +355,8 @@ class FusedLauncher(NodalStage):
         self._load(plan or choose_plan(operator.order, dtype, device))
 
     def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
-        element = self.operator.basis.element
-        D = -element.derivative.transpose(2, 0, 1)
+        basis, element = self.operator.basis, self.operator.basis.element
+        D = -basis.differentiate(np.eye(element.Np)[None])[0].swapaxes(0, 1)
         lift = element.lift.reshape(element.Np, 4, 1, element.Nfp).transpose(1, 3, 2, 0)
         if plan.tensor:
             D, lift = (_as_threads_hold_them(matrix) for matrix in (D, lift))

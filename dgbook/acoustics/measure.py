@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from dgbook import measuring
-from dgbook.acoustics import bernstein_fused, fused, reference
+from dgbook.acoustics import bernstein_fused, fused, reference, sparse_or_dense
 from dgbook.acoustics.arrays import ProductStage
 from dgbook.acoustics.bernstein import BernsteinBasis, bernstein_basis
+from dgbook.acoustics.bernstein_fused import BernsteinFusedPlan
 from dgbook.acoustics.cost import PARTS, costs, fused_cost
 from dgbook.acoustics.cpu import CoreStage
 from dgbook.acoustics.exact import CubeMode
 from dgbook.acoustics.plans import KERNEL_SETS, Launcher, Plan, candidates, choose_plan, subject
 from dgbook.acoustics.solver import LAUNCHERS, PAPER, PATHS, Solver
+from dgbook.fused import LANGUAGES
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.roofline import Ceilings, Cost
@@ -40,7 +43,8 @@ CORE_DOFS = 2**19
 TUNED_DOFS = 20_000_000
 """On which plans are timed: some hundred microseconds a kernel, and more than an L2 holds."""
 NOISE = 2**20  # random numbers, repeated in a state
-FUSED = {"nodal": fused, "bernstein": bernstein_fused}
+FUSED = {"nodal": (fused,), "bernstein": (bernstein_fused, sparse_or_dense)}
+"""By basis where the plans of its fused kernels are; the last chooses those that run."""
 PAPER_SETS = ("node", "element", "factored", "optimal")
 """The sets of kernels of chan2015's figures."""
 ERROR_CELLS = (8, 8, 4)  # 1,536 elements in chan2015's cube, as in its Figure 6
@@ -131,6 +135,33 @@ def stage_of(launcher: Any, s: States) -> Callable[[], None]:
     return lambda: launcher.stage(s.u, s.res, s.new, s.data, A, B, s.dt)
 
 
+def fused_launchers(operator: reference.Operator, device: Device) -> Callable[[Any], Any]:
+    """What makes the launcher of a fused stage of a plan; arrays are made once a kind of plan."""
+    make, made = LAUNCHERS[basis_of(operator), "fused"][0], {}
+
+    def launcher(plan: Any) -> Any:
+        kind = type(plan)
+        if kind not in made:
+            made[kind] = make(operator, device, plan)
+        return made[kind].planned(plan)
+
+    return launcher
+
+
+def fused_row(
+    operator: reference.Operator, plan: Any, timing: Timing, ceiling: Ceilings, device: Device
+) -> dict[str, Any]:
+    """The row of a fused stage.
+
+    By dense matrices it costs the same in either basis; in the Bernstein basis its variant is then
+    "dense".
+    """
+    sparse, dtype = isinstance(plan, BernsteinFusedPlan), operator.weights.dtype.name
+    cost = fused_cost("bernstein" if sparse else "nodal", operator.order, operator.mesh.K, dtype)
+    variant = "dense" if not sparse and basis_of(operator) == "bernstein" else ""
+    return row(operator, "fused", variant, plan.language, plan, cost, timing, ceiling, device)
+
+
 def parts_of(launcher: Launcher, s: States) -> dict[str, Callable[[], None]]:
     """What launches each kernel of a paper's launcher, and several together, by name."""
     functions = {
@@ -150,21 +181,24 @@ def fused_rows(
 ) -> Rows:
     """A stage in one kernel.
 
-    By the best plan known, and if `every` also without tensor cores and in Numba.
+    By the best plan known, and if `every` also without tensor cores and in Numba; in the Bernstein
+    basis by the sparse kernel, too, where the dense one is the best.
     """
-    basis, order, dtype = basis_of(operator), operator.order, operator.weights.dtype.name
-    module, cost = FUSED[basis], fused_cost(basis, order, operator.mesh.K, dtype)
-    launcher = LAUNCHERS[basis, "fused"][0](operator, device)
-    plans, states = [launcher.plan], states_of(launcher)
+    order, dtype = operator.order, operator.weights.dtype.name
+    *others, module = FUSED[basis_of(operator)]
+    plans = [module.choose_plan(order, dtype, device)]
     if every:
         plans += [
             module.default_plan(order, dtype, (7, 5)),
             module.choose_plan(order, dtype, device, "numba"),
         ]
+        languages = product(others, LANGUAGES)
+        plans += [own.choose_plan(order, dtype, device, language) for own, language in languages]
+    launchers = fused_launchers(operator, device)
+    states = states_of(launchers(plans[0]))
     for plan in dict.fromkeys(plans):
-        stage = device.capture(stage_of(launcher.planned(plan), states))
-        timing = measure(stage, device)
-        yield row(operator, "fused", "", plan.language, plan, cost, timing, ceiling, device)
+        timing = measure(device.capture(stage_of(launchers(plan), states)), device)
+        yield fused_row(operator, plan, timing, ceiling, device)
 
 
 def paper_launcher(name: str, operator: reference.Operator, device: Device) -> Launcher:
@@ -252,23 +286,32 @@ def tune_paper(name: str, operator: reference.Operator, device: Device) -> dict[
 
 
 def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
-    """Time plans of the fused kernel of the operator's basis and remember the timings.
+    """Time plans of the fused kernels of the operator's basis and remember the timings.
+
+    In the Bernstein basis first those of the sparse kernel; then its best one and the best one of
+    the dense kernel, which is that of the nodal basis: tune that before.
 
     Parameters
     ----------
     operator, device
     language : {"cuda", "numba"}
+
+    Returns
+    -------
+    Result
+        Of the choice that decides what runs.
     """
-    basis, order, dtype = basis_of(operator), operator.order, operator.weights.dtype.name
-    module = FUSED[basis]
-    plans = module.plans(order, dtype, device, language)
-    launcher = LAUNCHERS[basis, "fused"][0](operator, device, plans[0])
-    states = states_of(launcher)
+    order, dtype = operator.order, operator.weights.dtype.name
+    launchers = fused_launchers(operator, device)
+    for module in FUSED[basis_of(operator)]:
+        plans, name = module.plans(order, dtype, device, language), module.subject(language)
+        states = states_of(launchers(plans[0]))
 
-    def run(plan: Any) -> Callable[[], None]:
-        return device.capture(stage_of(launcher.planned(plan), states))
+        def run(plan: Any, states: States = states) -> Callable[[], None]:
+            return device.capture(stage_of(launchers(plan), states))
 
-    return tune(module.subject(language), plans, run, device, order, dtype, progress=False)
+        result = tune(name, plans, run, device, order, dtype, progress=False)
+    return result
 
 
 def part_cost(name: str, part: str, cost: Mapping[str, Cost]) -> Cost:
@@ -378,17 +421,15 @@ def error_record(
                     timing = measure(
                         device.capture(stage_of(launcher, states_of(launcher))), device
                     )
-                    kernels = PAPER[basis]
-                    cost = {
-                        "fused": fused_cost(basis, order, mesh.K, dtype),
-                        "paper": costs(kernels, order, mesh.K, dtype)["paper"],
-                    }[path]
-                    variant = kernels if path == "paper" else ""
-                    language = getattr(launcher.plan, "language", "numba")
-                    yield row(
-                        solver.operator, path, variant, language, launcher.plan, cost, timing,
-                        ceiling, device,
-                    ) | {"times": times, "errors": errors}  # fmt: skip
+                    if path == "fused":
+                        found = fused_row(solver.operator, launcher.plan, timing, ceiling, device)
+                    else:
+                        cost = costs(PAPER[basis], order, mesh.K, dtype)["paper"]
+                        found = row(
+                            solver.operator, path, PAPER[basis], "numba", launcher.plan, cost,
+                            timing, ceiling, device,
+                        )  # fmt: skip
+                    yield found | {"times": times, "errors": errors}
 
 
 def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[float]]:

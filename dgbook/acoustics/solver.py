@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from dgbook.acoustics import reference
+from dgbook.acoustics import reference, sparse_or_dense
 from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
 from dgbook.acoustics.fused import FusedLauncher
 from dgbook.acoustics.nodal import ElementPlan, NodalLauncher, NodePlan
@@ -25,11 +25,11 @@ from dgbook.time import lsrk45
 PATHS = ("fused", "paper")
 LAUNCHERS = {
     ("nodal", "fused"): (FusedLauncher, FusedPlan),
-    ("bernstein", "fused"): (BernsteinFusedLauncher, BernsteinFusedPlan),
+    ("bernstein", "fused"): (sparse_or_dense.launcher, sparse_or_dense.Plan),
     ("nodal", "paper"): (NodalLauncher, NodePlan | ElementPlan),
     ("bernstein", "paper"): (BernsteinLauncher, BernsteinPlan),
 }
-"""By basis and path the launcher, and the plans that it takes."""
+"""By basis and path what makes the launcher, and the plans that it takes."""
 PAPER = {"nodal": "node", "bernstein": "factored"}
 """Which of the paper's sets of kernels runs if no plan is given, see `plans.KERNEL_SETS`."""
 
@@ -75,6 +75,8 @@ class Solver(NodalSolver):
         flux, which the fused kernels do not know.
     plan : plan of the path's kernels in this basis, optional
         How they are launched; if not given, what the tuner remembers for this GPU, or a default.
+        The fused kernels of the Bernstein basis are two, see `dgbook.acoustics.sparse_or_dense`;
+        the plan says which one runs.
 
     Raises
     ------

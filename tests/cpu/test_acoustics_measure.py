@@ -9,7 +9,7 @@ import stopped_clock
 from stopped_clock import SIMULATOR
 
 from dgbook import measuring
-from dgbook.acoustics import bench, bernstein_fused, measure, plans
+from dgbook.acoustics import bench, bernstein_fused, measure, plans, sparse_or_dense
 from dgbook.acoustics.cost import PARTS
 from dgbook.acoustics.nodal import ElementPlan, NodePlan
 from dgbook.acoustics.plans import KERNEL_SETS, candidates, choose_plan, is_legal
@@ -48,15 +48,16 @@ SETS = [("paper", KERNEL_SETS[name].basis, name) for name in measure.PAPER_SETS]
 
 def test_the_stage_by_all_paths(monkeypatch):
     monkeypatch.setattr(measure, "core_rows", lambda *_: iter(()))
-    for module in measure.FUSED.values():  # not the one in CUDA C++
+    for *_, module in measure.FUSED.values():  # not the one in CUDA C++
         plan = module.choose_plan(1, "float32", SIMULATOR)
         monkeypatch.setattr(module, "default_plan", lambda *_, plan=plan: plan)
     rows = made("stage")
-    fused = [("fused", "nodal", ""), ("fused", "bernstein", "")]
+    fused = [("fused", "nodal", ""), ("fused", "bernstein", "dense"), ("fused", "bernstein", "")]
     assert names(rows) == [*fused, *SETS, ("rival:cublas", "nodal", "")]
     assert {row["dofs"] for row in rows} == {DOFS} and {row["size"]["K"] for row in rows} == {6}
-    costs = {row["variant"]: row["flops"] for row in rows}
+    costs = {row["variant"]: row["flops"] for row in rows[1:]}
     assert costs["node"] == costs["element"] > costs["factored"]
+    assert rows[0]["flops"] == costs["dense"] != costs[""]
 
 
 def test_the_cores(unlaunched, monkeypatch):
@@ -98,7 +99,7 @@ def test_sizes_grow(unlaunched):
     assert names(rows)[:4] == [
         ("fused", "nodal", ""),
         ("paper", "nodal", "node"),
-        ("fused", "bernstein", ""),
+        ("fused", "bernstein", "dense"),
         ("paper", "bernstein", "factored"),
     ]
 
@@ -139,7 +140,8 @@ def test_counters_stand_beside_the_times(monkeypatch, unlaunched):
     monkeypatch.setattr(measuring, "counters", counted)
     rows = made("counters")
     parts = [(part, name) for name in measure.PAPER_SETS for part in PARTS[name]]
-    assert [(r["path"], r["variant"]) for r in rows] == [("fused", ""), ("fused", ""), *parts]
+    fused = [("fused", ""), ("fused", "dense")]
+    assert [(r["path"], r["variant"]) for r in rows] == [*fused, *parts]
     assert [row["counters"]["memory"] for row in rows] == list(range(15))
     program = f"from dgbook.acoustics.measure import launch_each as f; f(1, 'float32', {DOFS})"
     assert programs == [program]
@@ -200,10 +202,26 @@ def test_a_plan_is_put_together_from_what_is_remembered(monkeypatch):
 
 
 @pytest.mark.parametrize("basis", measure.FUSED)
-def test_the_tuner_knows_the_fused_kernels(basis):
+def test_the_tuner_knows_the_fused_kernels(basis, monkeypatch):
+    """In the Bernstein basis it compares two kernels, after it has found each one's best plan."""
+    subjects = []
+
+    def tune(name, plans, run, *_, **__):
+        subjects.append(name)
+        for plan in plans if name == sparse_or_dense.subject("numba") else plans[:1]:
+            run(plan)()
+        return stopped_clock.tuned(name, plans, run)
+
+    monkeypatch.setattr(measure, "tune", tune)
     operator = measure.operators_on(measure.cube(1), 1, "float32")[basis]
-    plan = measure.tune_fused(operator, SIMULATOR, "numba").plan
-    assert plan.language == "numba"
+    result = measure.tune_fused(operator, SIMULATOR, "numba")
+    assert result.plan.language == "numba"
+    assert subjects == [module.subject("numba") for module in measure.FUSED[basis]]
+    if basis == "bernstein":
+        assert [set(trial.plan) for trial in result.trials] == [
+            set(vars(module.default_plan(1, "float32")))
+            for module in (bernstein_fused, measure.fused)
+        ]
 
 
 def test_both_bases_share_an_operator():

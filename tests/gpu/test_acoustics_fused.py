@@ -25,9 +25,9 @@ def plan_of(kind, order, dtype):
     return default_plan(order, dtype, capability or GPU.compute_capability, language)
 
 
-def make(order, dtype, plan, flux="upwind", periodic=False):
+def make(order, dtype, plan, flux="upwind", periodic=False, basis="nodal"):
     """A launcher, what a stage should give, random states and boundary data."""
-    operator, double = operators(order, dtype, "nodal", RANDOM, flux, CELLS, periodic)
+    operator, double = operators(order, dtype, basis, RANDOM, flux, CELLS, periodic)
     u, res = RANDOM.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
     return Case(
         launcher=FusedLauncher(operator, GPU, plan),
@@ -55,6 +55,14 @@ def test_a_stage_with_all_boundaries(order, kind, dtype):
 @pytest.mark.parametrize("order", [2, 5, 8])
 def test_a_periodic_box(order, dtype):
     check(make(order, dtype, plan_of("here", order, dtype), periodic=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [1, 2, 4, 5, 7])
+def test_control_points(order, kind, dtype):
+    """With the matrices of the Bernstein basis its operator, on tensor cores and without."""
+    flux = ("upwind", "penalty")[order % 2]
+    check(make(order, dtype, plan_of(kind, order, dtype), flux, basis="bernstein"))
 
 
 @pytest.mark.parametrize("order", [10, 12])

@@ -18,6 +18,7 @@ from dgbook.acoustics.bernstein_fused import (
     BYTES,
     BernsteinFusedLauncher,
     BernsteinFusedPlan,
+    by_vectors,
     choose_plan,
     default_plan,
     illegal,
@@ -176,6 +177,14 @@ def test_derivatives_by_way_of_a_lower_degree(order):
         derivative = (factors * (u[b[m]] - u[b[0]])[places]).sum(axis=1)
         expected = 2 * basis.differentiate(u[None, None])[0, m - 1, 0]
         assert np.abs(derivative - expected).max() < 1e-13 * np.abs(expected).max()
+
+
+def test_tables_of_cuda_lie_vector_by_vector():
+    """Of three points with eight numbers each: in fp64 four vectors of two, in fp32 two of four."""
+    table = np.arange(24).reshape(3, 2, 4)
+    doubles = by_vectors(table, 8)[:, :, 0]
+    assert doubles.tolist() == [[0, 8, 16], [2, 10, 18], [4, 12, 20], [6, 14, 22]]
+    assert by_vectors(table, 4)[1].tolist() == [[4, 5, 6, 7], [12, 13, 14, 15], [20, 21, 22, 23]]
 
 
 # -- plans ---------------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}
 T = 0.3
 
 
-def make(order, dtype="float64", plan=None, **options):
+def make(order, dtype="float64", plan=None, basis="nodal", **options):
     """A launcher, the same operator in float64, random states and boundary data."""
     random = np.random.default_rng(order)
-    operator, double = operators(order, dtype, "nodal", random, **options)
+    operator, double = operators(order, dtype, basis, random, **options)
     plan = plan or FusedPlan("numba", *PLANS[order])
     u, res = random.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
     return Case(
@@ -55,6 +55,35 @@ def test_a_stage_with_all_boundaries(order, dtype, flux):
 def test_a_stage_where_all_faces_are_inside(order):
     case = make(order, periodic=True, cells=(2, 1, 1))
     case.check_stage(1)
+
+
+@pytest.mark.parametrize(
+    ("order", "dtype", "options"),
+    [
+        (1, "float32", {"flux": "upwind"}),
+        (1, "float64", {"periodic": True, "cells": (2, 1, 1)}),
+        (2, "float64", {}),
+        (3, "float32", {"flux": "upwind"}),
+    ],
+)
+def test_control_points(order, dtype, options):
+    """In the Bernstein basis all is the same but for the entries of D and LIFT."""
+    case = make(order, dtype, basis="bernstein", **options)
+    case.check_stage(3)
+    case.check_rhs()
+
+
+@pytest.mark.parametrize("name", ["derivative", "lift"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_the_other_basis_is_noticed(order, name):
+    """At order 1 it has the same matrices, at order 2 not."""
+    case, other = make(order, basis="bernstein"), make(order)
+    case.launcher.arrays[name] = other.launcher.arrays[name]
+    if order == 1:
+        case.check_stage()
+    else:
+        with pytest.raises(AssertionError):
+            case.check_stage()
 
 
 def test_rhs_writes_only_du_dt_and_reads_nothing_of_it():
@@ -136,14 +165,10 @@ def test_geometry_of_the_reference_element_in_one_medium():
     assert np.allclose(found[:, 16:], [-1, 1, 1, 1] / sJ)
 
 
-def test_only_what_has_rank_one_and_nodes():
-    random = np.random.default_rng(1)
-    central = operators(1, "float64", "nodal", random, "central")[0]
+def test_only_what_has_rank_one():
+    central = operators(1, "float64", "nodal", np.random.default_rng(1), "central")[0]
     with pytest.raises(ValueError, match="central"):
         FusedLauncher(central, SIMULATOR)
-    bernstein = operators(1, "float64", "bernstein", random)[0]
-    with pytest.raises(ValueError, match="allowed: 'nodal'"):
-        FusedLauncher(bernstein, SIMULATOR)
 
 
 def test_a_mesh_beyond_32_bits_is_refused():
@@ -213,3 +238,8 @@ def test_the_tuner_gets_the_default_and_others(language, dtype):
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected(mistake):
     make(2).check_rejected(mistake)
+
+
+@pytest.mark.parametrize("mistake", broken.MISTAKES[::5], ids=lambda m: m.name)
+def test_wrong_kernels_are_rejected_in_the_other_basis(mistake):
+    make(2, basis="bernstein").check_rejected(mistake)

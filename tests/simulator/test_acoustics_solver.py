@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics import reference
+from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.fused import FusedLauncher
 from dgbook.acoustics.nodal import ElementPlan
 from dgbook.acoustics.solver import LAUNCHERS, PATHS, Solver
 from dgbook.acoustics.sparse import BernsteinPlan
+from dgbook.fused import FusedPlan
 from dgbook.mesh import box
 
 CUBE = box((1, 1, 1))
@@ -108,6 +111,19 @@ def test_a_plan_is_taken():
     assert ours.launcher.plan is plan and ours.launcher is ours.launcher
     plan = BernsteinPlan(2, 1, 1, "optimal", "computed")
     assert solver(path="paper", plan=plan, basis="bernstein").launcher.plan is plan
+
+
+def test_a_plan_says_which_kernel_runs_in_the_bernstein_basis():
+    for plan, launcher in (
+        (FusedPlan("numba", 2, 2, 2), FusedLauncher),
+        (BernsteinFusedPlan("numba", 32, 2, 2), BernsteinFusedLauncher),
+    ):
+        ours = solver(basis="bernstein", plan=plan)
+        assert type(ours.launcher) is launcher and ours.launcher.plan is plan
+    with pytest.raises(TypeError, match=r"allowed .*: BernsteinFusedPlan or FusedPlan"):
+        solver(basis="bernstein", plan=BernsteinPlan(2, 1, 1))
+    with pytest.raises(TypeError, match=r"allowed .*: FusedPlan"):
+        solver(plan=plan)
 
 
 def test_which_path_is_taken():

@@ -19,7 +19,8 @@
 //
 // whatever the degree: a thread keeps its t_j and loads the other two. There are
 // no factors because t_j is the control point times 2 (i + 1)! c! (-1)^i, where
-// c is the multi-index of j in slice i; `weights` take that back.
+// c is the multi-index of j in slice i; `weights` take that back. `squares` and
+// `weights` hold the first VECTORs of all points, then the second ones, and so on.
 //
 // Macros: REAL, VECTOR (16 bytes of them), ORDER, LANES, ELEMENTS, TEAMS,
 // BLOCKS, UNROLL (turns of the last loop that are unrolled).
@@ -190,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
             const unsigned place[4] = {word.x & LOW, word.y & LOW, word.z & LOW, word.w & LOW};
             row[i] = word.x >> HIGH;
             const REAL* const shape = (const REAL*)(mine + SHAPE + k * GEOMETRY);
-            read(square[i], (const VECTOR*)squares + j * PARTS, 1);
+            read(square[i], (const VECTOR*)squares + j, NFP);
 #pragma unroll
             for (int f = 0; f < 4; ++f) {
                 REAL near[4];
@@ -275,8 +276,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
 #pragma unroll
             for (int k = 0; k < PARTS; ++k)
                 ((VECTOR*)old)[k] = __ldcs(kept + k);   // not wanted again
-        read(factor, (const VECTOR*)weights + 2 * n * PARTS, 1);
-        read(w, (const VECTOR*)weights + (2 * n + 1) * PARTS, 1);
+        read(factor, (const VECTOR*)weights + n, NP);
+        read(w, (const VECTOR*)weights + PARTS * NP + n, NP);
         const unsigned from[4] = {word.x & LOW, word.x >> HIGH, word.y & LOW, word.y >> HIGH};
         const unsigned lifted[4] = {word.z & LOW, word.z >> HIGH, word.w & LOW, word.w >> HIGH};
 #pragma unroll

@@ -59,7 +59,8 @@ METHODS = (
         sources=("acoustics/kernels/fused.cu",),
     ),
     Method(
-        "sound, Bernstein", "acoustics/stage", ("fused",), "stage", {"basis": "bernstein", "variant": ""},
+        "sound, Bernstein", "acoustics/stage", ("fused",), "stage",
+        {"basis": "bernstein", "variant": ""},
         sources=("acoustics/kernels/bernstein_fused.cu",),
     ),
     Method(

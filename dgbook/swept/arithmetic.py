@@ -11,8 +11,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from dgbook.gpu import jit
+from dgbook.gpu import cuda, jit
 from dgbook.gpu.fast import make_divide, make_rsqrt, rsqrt_by_formula
+
+
+def _product_and_sum(a: Any, b: Any, c: Any) -> Any:
+    return a * b + c
 
 
 @dataclass(frozen=True)
@@ -21,9 +25,13 @@ class Arithmetic:
 
     A problem writes its formula once, as functions of scalars, see `Problem.make_slope`; they are
     decorated by `jit` and use nothing but the four operations, comparisons and the functions
-    below. Then NumPy, cores and a GPU cannot disagree about it. None of the three contracts or
-    reorders operations, but a GPU fuses multiplications and additions, and has instructions of its
-    own for the last two.
+    below. Then NumPy, cores and a GPU cannot disagree about it. None of the three reorders
+    operations, but a GPU has instructions of its own for roots, quotients and `fma`.
+
+    And its compilers fuse products with sums on their own: not all, which ones is a matter of what
+    else a kernel does, and a fused product is rounded otherwise. So that all kernels compute the
+    same bits, no sum in a formula has an operand that is a product or a quotient: what is to be
+    added to a product is `fma`'s third argument, which may be another product.
 
     Attributes
     ----------
@@ -37,6 +45,8 @@ class Arithmetic:
     index : type
         Of positions in arrays: a GPU has 32-bit registers, and need not ask whether an unsigned
         index is negative; a core's loops vectorise with its own.
+    fma : function
+        ``fma(a, b, c)``: a b + c, which a GPU rounds once, others twice.
     """
 
     jit: Callable[[Callable], Callable]
@@ -44,6 +54,7 @@ class Arithmetic:
     make_rsqrt: Callable[[type], Callable[[Any], Any]]
     make_divide: Callable[[type], Callable[[Any, Any], Any]]
     index: type
+    fma: Callable[[Any, Any, Any], Any] = _product_and_sum
 
 
 def _where(condition, a, b):
@@ -64,6 +75,11 @@ def _quotient(x: Any, y: Any) -> Any:
     return x / y
 
 
+@on_device
+def _fused(a, b, c):
+    return cuda.fma(a, b, c)
+
+
 def _always(function: Callable) -> Callable[[type], Callable]:
     """What makes one function, whatever the type."""
     return lambda real: function
@@ -72,7 +88,14 @@ def _always(function: Callable) -> Callable[[type], Callable]:
 NUMPY = Arithmetic(
     lambda function: function, np.where, _always(rsqrt_by_formula), _always(_quotient), np.intp
 )
-CORES = Arithmetic(on_core, on_core(_where), _rsqrt_on_core, _always(on_core(_quotient)), np.intp)
-GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32)
+CORES = Arithmetic(
+    on_core,
+    on_core(_where),
+    _rsqrt_on_core,
+    _always(on_core(_quotient)),
+    np.intp,
+    on_core(_product_and_sum),
+)
+GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32, _fused)
 ADDRESSES = replace(GPU, index=np.uint64)
 """The same with indices as wide as addresses: a constant more is then part of a load."""

@@ -35,7 +35,7 @@ class Access(NamedTuple):
 
 def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
     """The functions of `Access` for a problem; a device or a core compiles no loop over fields."""
-    jit = arithmetic.jit
+    jit, fma = arithmetic.jit, arithmetic.fma
     slope = problem.make_slope(real, arithmetic)
 
     if len(problem.fields) == 1:
@@ -50,7 +50,7 @@ def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
 
         @jit
         def advance(old, weight, stencil):
-            return old + weight * slope(stencil)
+            return fma(weight, slope(stencil), old)
 
     else:
 
@@ -68,9 +68,9 @@ def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
         def advance(old, weight, stencil):
             change = slope(stencil)
             return (
-                old[0] + weight * change[0],
-                old[1] + weight * change[1],
-                old[2] + weight * change[2],
+                fma(weight, change[0], old[0]),
+                fma(weight, change[1], old[1]),
+                fma(weight, change[2], old[2]),
             )
 
     if problem.reach == 1:

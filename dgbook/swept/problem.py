@@ -227,20 +227,20 @@ class KuramotoSivashinsky(Problem):
         """The stencil of -(u_x u + u_xx + u_xxxx), terms with the same points taken together.
 
         (u_{i+1}^2 - u_{i-1}^2) / (4 dx) is a product of their sum and their difference, and
-        u_xx and u_xxxx need that sum as well. All is in units of the outermost weight, -1 / dx^4:
-        so no sum has two products, of which a compiler could fuse the one or the other.
+        u_xx and u_xxxx need that sum as well. All is in units of the outermost weight, -1 / dx^4.
         """
+        jit, fma = arithmetic.jit, arithmetic.fma
         second, fourth = 1 / self.dx**2, 1 / self.dx**4
         far = real(-fourth)
         center = real(6 - 2 * second / fourth)
         near = real(second / fourth - 4)
         convection = real(1 / (4 * self.dx * fourth))
 
-        @arithmetic.jit
+        @jit
         def slope(stencil):
             left2, left, mine, right, right2 = stencil
-            linear = (left2 + right2) + center * mine
-            return far * (linear + (left + right) * (near + convection * (right - left)))
+            linear = fma(center, mine, left2 + right2)
+            return far * fma(left + right, fma(convection, right - left, near), linear)
 
         return slope
 
@@ -336,14 +336,14 @@ class Euler(Problem):
         -------
         inner : function
             ``inner(q)``: of a state the inner energy of a unit of volume, its pressure over
-            gamma - 1. Its ratios are those of pressures. And a pressure is a product, which a GPU
-            fuses with the difference that it enters, and rounds only one of two: two equal states,
-            such as those of a fixed end, would differ by a rounding, of either sign.
+            gamma - 1. Its ratios are those of pressures. And a pressure is a product, which a
+            compiler fuses with the difference that it enters, and rounds only one of two: two equal
+            states, such as those of a fixed end, would differ by a rounding, of either sign.
         twice_flux : function
             ``twice_flux(left, right, e_left2, e_left, e_right, e_right2)``: G of the face between
             two states, with the inner energies of both and of those behind them.
         """
-        jit, where = arithmetic.jit, arithmetic.where
+        jit, where, fma = arithmetic.jit, arithmetic.where, arithmetic.fma
         rsqrt, divide = arithmetic.make_rsqrt(real), arithmetic.make_divide(real)
         zero, half, one = real(0), real(0.5), real(1)
         gas = real(self.gamma - 1)
@@ -352,7 +352,7 @@ class Euler(Problem):
         @jit
         def inner(q):
             rho, m, e = q
-            return e - divide(half * m * m, rho)
+            return fma(-half * m, divide(m, rho), e)
 
         @jit
         def correction(step, reference):
@@ -364,9 +364,9 @@ class Euler(Problem):
         @jit
         def between(q, other, share):
             return (
-                q[0] + share * (other[0] - q[0]),
-                q[1] + share * (other[1] - q[1]),
-                q[2] + share * (other[2] - q[2]),
+                fma(share, other[0] - q[0], q[0]),
+                fma(share, other[1] - q[1], q[1]),
+                fma(share, other[2] - q[2], q[2]),
             )
 
         @jit
@@ -376,19 +376,23 @@ class Euler(Problem):
             qr = between(right, left, correction(step, e_right2 - e_right))
             # Of each density one root, which both the velocity and Roe's average are made of.
             sl, sr = rsqrt(ql[0]), rsqrt(qr[0])
-            ul, ur = ql[1] * sl * sl, qr[1] * sr * sr
-            pl = gas * (ql[2] - half * ql[1] * ul)
-            pr = gas * (qr[2] - half * qr[1] * ur)
+            mr = qr[1] * sr
+            ul, ur = ql[1] * sl * sl, mr * sr
+            # Inner energies; times gamma - 1 they are pressures.
+            il = fma(-half * ql[1], ul, ql[2])
+            ir = fma(-half * qr[1], ur, qr[2])
             # Roe's average weighs velocity and energy by the roots of the densities.
-            per = divide(one, ql[0] * sl + qr[0] * sr)
-            u = (ql[1] * sl + qr[1] * sr) * per
-            e = (ql[2] * sl + qr[2] * sr) * per
-            square = sound * (e - half * u * u)
-            radius = square * rsqrt(square) + abs(u)
+            per = divide(one, fma(ql[0], sl, qr[0] * sr))
+            u = fma(ql[1], sl, mr) * per
+            e = fma(ql[2], sl, qr[2] * sr) * per
+            square = sound * fma(-half * u, u, e)
+            radius = fma(square, rsqrt(square), abs(u))
+            momentum = fma(gas, il + ir, fma(ql[1], ul, qr[1] * ur))
+            hl, hr = fma(gas, il, ql[2]), fma(gas, ir, qr[2])
             return (
-                ql[1] + qr[1] + radius * (ql[0] - qr[0]),
-                ql[1] * ul + pl + qr[1] * ur + pr + radius * (ql[1] - qr[1]),
-                (ql[2] + pl) * ul + (qr[2] + pr) * ur + radius * (ql[2] - qr[2]),
+                fma(radius, ql[0] - qr[0], ql[1] + qr[1]),
+                fma(radius, ql[1] - qr[1], momentum),
+                fma(radius, ql[2] - qr[2], fma(hl, ul, hr * ur)),
             )
 
         return inner, twice_flux

@@ -25,6 +25,7 @@ def make_row(problem, points, real):
     reach, width = problem.reach, points + 2 * problem.reach
     fixed = problem.boundary == "fixed"
     load, store, _, advance = make_access(problem, real, GPU)
+    fma = GPU.fma
 
     @jit(device=True)
     def weight(w, g, n):
@@ -49,9 +50,9 @@ def make_row(problem, points, real):
                 east = twice_flux(a, b, e1, e2, e3, e4)
                 v, mine = weight(w, g + j, n), load(old, j, points)
                 mine = (
-                    mine[0] + v * (west[0] - east[0]),
-                    mine[1] + v * (west[1] - east[1]),
-                    mine[2] + v * (west[2] - east[2]),
+                    fma(v, west[0] - east[0], mine[0]),
+                    fma(v, west[1] - east[1], mine[1]),
+                    fma(v, west[2] - east[2], mine[2]),
                 )
                 if alive >> j & 1:
                     store(new, j, points, mine)

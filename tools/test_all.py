@@ -118,7 +118,7 @@ def browser() -> Outcome:
     """The built pages in a browser, which is installed first where there is none."""
     if run(sys.executable, "tools/chromium.py", "--install") != 0:
         return Outcome(failed=1, note="no Chromium, see above")
-    return pytest("browser", "tests/book", "-n", WORKERS, "--dist", "loadfile")()
+    return pytest("browser", "tests/book", "-n", WORKERS, "--dist", "loadgroup")()
 
 
 NBVAL = ("--nbval-lax", "--dist", "loadfile", "--nbval-cell-timeout=120", "-p", "no:cacheprovider")

@@ -306,6 +306,7 @@ def test_book_opens_from_a_file(browser: Browser, html: Path) -> None:
     page = open_page(browser, html.as_uri(), seen)
     page.goto((html / "index.html").as_uri())
     page.wait_for_url("**/intro.html")
+    wait_until_drawn(page)  # leaving it earlier would break off its requests
     page.goto((html / "chapters" / "notation.html").as_uri())
     wait_until_drawn(page)
     page.evaluate(SCRIPT)

@@ -29,13 +29,6 @@ FLAGS = [
 ]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With ``--dist loadgroup`` a page's tests go to one worker, which visits it once."""
-    for item in items:
-        page = item.callspec.params.get("name") if hasattr(item, "callspec") else None
-        item.add_marker(pytest.mark.xdist_group(page or item.path.stem))
-
-
 class QuietHandler(SimpleHTTPRequestHandler):
     """Serves files and says nothing."""
 

@@ -10,6 +10,8 @@ one is faster.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dgbook.acoustics import bernstein_fused, fused
 from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
 from dgbook.acoustics.fused import FusedLauncher
@@ -36,6 +38,11 @@ def dense_pays(
     return order in ALWAYS or (tensor and order in ON_TENSOR_CORES[dtype])
 
 
+def _faster(order: int, dtype: str, capability: tuple[int, int] | None, language: str) -> Any:
+    """The module of the kernel that is the faster one by `dense_pays`."""
+    return fused if dense_pays(order, dtype, capability, language) else bernstein_fused
+
+
 def default_plan(
     order: int,
     dtype: str,
@@ -43,8 +50,9 @@ def default_plan(
     language: str = "cuda",
 ) -> Plan:
     """The default plan of the kernel that is the faster one by `dense_pays`."""
-    module = fused if dense_pays(order, dtype, capability, language) else bernstein_fused
-    return module.default_plan(order, dtype, capability, language)
+    return _faster(order, dtype, capability, language).default_plan(
+        order, dtype, capability, language
+    )
 
 
 def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> list[Plan]:
@@ -81,8 +89,7 @@ def choose_plan(order: int, dtype: str, device: Device, language: str | None = N
     for kind in (BernsteinFusedPlan, FusedPlan):
         if plan := remembered(kind, subject(language), device, order, dtype, legal):
             return plan
-    module = fused if dense_pays(order, dtype, capability, language) else bernstein_fused
-    return module.choose_plan(order, dtype, device, language)
+    return _faster(order, dtype, capability, language).choose_plan(order, dtype, device, language)
 
 
 def launcher(

@@ -14,6 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from dgbook.checks import check_choice
 from dgbook.gpu import device
 from dgbook.records import live
 from dgbook.swept.cpu import Nodes, make_fill
@@ -80,11 +81,8 @@ class Ranks:
         comm: Any = None,
     ) -> None:
         self.problem, self.scheme, self.n, self.plan = as_problem(problem), scheme, n, Plan(node)
-        if scheme not in RANK_SCHEMES:
-            allowed = ", ".join(map(repr, RANK_SCHEMES))
-            raise ValueError(f"scheme = {scheme!r}; allowed are {allowed}")
-        if dtype not in DTYPES:
-            raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
+        check_choice("scheme", scheme, RANK_SCHEMES)
+        check_choice("dtype", dtype, DTYPES)
         if trouble := illegal(self.problem, scheme, self.plan, n, dtype):
             raise ValueError(trouble)
         self.comm = world() if comm is None else comm

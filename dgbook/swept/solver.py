@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.checks import check_choice
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu import device as find_device
 from dgbook.swept import cpu
@@ -117,8 +118,7 @@ class Solver:
         threads: int | Plan | None = None,
     ) -> None:
         self.problem = as_problem(problem)
-        if scheme not in SCHEMES:
-            raise ValueError(f"scheme = {scheme!r}; allowed are {', '.join(map(repr, SCHEMES))}")
+        check_choice("scheme", scheme, SCHEMES)
         if not isinstance(n, int | np.integer) or isinstance(n, bool):
             raise TypeError(f"n = {n!r}; allowed: an integer")
         if np.dtype(dtype).name not in DTYPES:

@@ -56,12 +56,31 @@ def make_dots(dtype, threads):
     return dots
 
 
+def make_add_up(threads):
+    """Device function: all of a block's sums into the first one.
+
+    Threads have met since they wrote theirs, and meet again.
+    """
+
+    @jit(device=True)
+    def add_up(sums, t):
+        half = np.uint32(threads // 2)
+        while half > 0:
+            if t < half:
+                sums[t] += sums[t + half]
+            cuda.syncthreads()
+            half = np.uint32(half // 2)
+
+    return add_up
+
+
 def make_collect(dtype, threads):
     """Kernel that adds up the parts of basis[j] . w, a block a vector.
 
     The sums are the numbers of `parts`, and are added to the last column of H.
     """
     real = np.dtype(dtype).type
+    add_up = make_add_up(threads)
 
     @jit
     def collect(partial, progress, parts, columns):
@@ -76,12 +95,7 @@ def make_collect(dtype, threads):
                 b = np.uint32(b + threads)
             sums[t] = total
             cuda.syncthreads()
-            half = np.uint32(threads // 2)
-            while half > 0:
-                if t < half:
-                    sums[t] += sums[t + half]
-                cuda.syncthreads()
-                half = np.uint32(half // 2)
+            add_up(sums, t)
             if t == 0:
                 parts[j] = sums[0]
                 columns[np.uint32(count - 1), j] += sums[0]
@@ -92,6 +106,7 @@ def make_collect(dtype, threads):
 def make_take_off(dtype, threads):
     """Kernel for w - sum_j parts[j] basis[j], and each block's part of its square."""
     real = np.dtype(dtype).type
+    add_up = make_add_up(threads)
 
     @jit
     def take_off(basis, parts, progress, w, squares):
@@ -118,12 +133,7 @@ def make_take_off(dtype, threads):
             i = np.uint32(i + cuda.gridDim.x * threads)
         sums[t] = square
         cuda.syncthreads()
-        half = np.uint32(threads // 2)
-        while half > 0:
-            if t < half:
-                sums[t] += sums[t + half]
-            cuda.syncthreads()
-            half = np.uint32(half // 2)
+        add_up(sums, t)
         if t == 0:
             squares[cuda.blockIdx.x] = sums[0]
 
@@ -137,6 +147,7 @@ def make_finish(dtype, threads):
     number of the column.
     """
     real = np.dtype(dtype).type
+    add_up = make_add_up(threads)
 
     @jit
     def finish(squares, progress, w, basis, current, columns):
@@ -150,12 +161,7 @@ def make_finish(dtype, threads):
             b = np.uint32(b + threads)
         sums[t] = total
         cuda.syncthreads()
-        half = np.uint32(threads // 2)
-        while half > 0:
-            if t < half:
-                sums[t] += sums[t + half]
-            cuda.syncthreads()
-            half = np.uint32(half // 2)
+        add_up(sums, t)
         factor = real(1) / math.sqrt(sums[0])
         i = np.uint32(cuda.blockIdx.x * threads + t)
         if i == 0:

@@ -386,9 +386,10 @@ class BernsteinFusedLauncher(FusedStage):
     """A whole stage in the Bernstein basis, with a flux of rank 1, in one kernel.
 
     A state on the device is flat: element by element along a curve that fills space, control point
-    by control point, p and J grad(l_m) . v for m = 1, 2, 3; then room for `SPARE` more elements.
-    The one for m = 0 is minus the sum. They are constant multiples of v in an element, so that
-    control points go over to control points.
+    by control point, p and J grad(l_m) . v for m = 1, 2, 3; then room for `SPARE` more elements. In
+    CUDA C++ and fp64 an element has the first two of all its points, then the others of all. The
+    one for m = 0 is minus the sum. They are constant multiples of v in an element, so that control
+    points go over to control points.
 
     Parameters
     ----------
@@ -480,19 +481,27 @@ class BernsteinFusedLauncher(FusedStage):
 
     def upload(self, u: np.ndarray) -> Any:
         """A state (4, K, Np) of control points on the device."""
-        state = np.zeros((self.K + SPARE, self.shape.Np, len(FIELDS)), self.real)
-        points = np.moveaxis(u, 0, 2)[self.order]  # (K, Np, 4)
-        state[: self.K, :, 0] = points[..., 0]
-        state[: self.K, :, 1:] = points[..., 1:] @ np.linalg.inv(self._columns())
+        state = np.zeros((self.K + SPARE, self.shape.Np * len(FIELDS)), self.real)
+        points = np.moveaxis(u, 0, 2)[self.order].astype(np.float64)  # (K, Np, 4)
+        points[..., 1:] = points[..., 1:] @ np.linalg.inv(self._columns())
+        planes = points.reshape(self.K, self.shape.Np, -1, self._together).swapaxes(1, 2)
+        state[: self.K] = planes.reshape(self.K, -1)
         return self.device.array(state.ravel())
 
     def download(self, state: Any) -> np.ndarray:
         """A state of the device as a NumPy array (4, K, Np) of control points."""
-        host = self.device.to_numpy(state).reshape(-1, self.shape.Np, len(FIELDS))[: self.K]
+        host = self.device.to_numpy(state).reshape(self.K + SPARE, -1)[: self.K]
+        planes = host.reshape(self.K, -1, self.shape.Np, self._together).swapaxes(1, 2)
+        host = planes.reshape(self.K, self.shape.Np, len(FIELDS))
         u = np.empty((len(FIELDS), self.K, self.shape.Np), self.real)
         u[0, self.order] = host[..., 0]
         u[1:, self.order] = np.moveaxis(host[..., 1:] @ self._columns(), 2, 0)
         return u
+
+    @property
+    def _together(self) -> int:
+        """Numbers of a point that lie together: all four, in CUDA C++ 16 bytes of them."""
+        return BYTES // self.shape.itemsize if self.plan.language == "cuda" else len(FIELDS)
 
     def _columns(self) -> np.ndarray:
         """From W to v: v = sum_m W_m (2/J) dx/dr_m; ``[k, m, d]``, along the curve, float64."""

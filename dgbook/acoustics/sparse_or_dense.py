@@ -4,8 +4,7 @@ The nodal kernel takes derivatives and lift as dense matrices. With those of the
 computes the Bernstein operator, as fast as the nodal one: control points of two elements meet on a
 face as nodes do, and a flux that is linear with the same factors all over a face does to control
 points what it does to values. The sparse kernel (kernels/bernstein_fused.cu) does less, but waits
-for each slice of its lift: where elements are small, or tensor cores work on full tiles, the dense
-one is faster.
+for each slice of its lift: where elements are smallest, the dense one is faster.
 """
 
 from __future__ import annotations
@@ -17,30 +16,20 @@ from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFu
 from dgbook.acoustics.fused import FusedLauncher
 from dgbook.acoustics.reference import Operator
 from dgbook.acoustics.sparse import Shape
-from dgbook.fused import TENSOR_PAYS, FusedPlan
+from dgbook.fused import FusedPlan
 from dgbook.fused import illegal as illegal_dense
 from dgbook.gpu import Device
 from dgbook.gpu.tune import remembered
 
 Plan = BernsteinFusedPlan | FusedPlan
-ALWAYS = (1,)
+DENSE = (1,)
 """Orders at which the dense kernel was the faster of the two on an H200, in record acoustics/stage:
 in both precisions and languages, with tensor cores and without."""
-ON_TENSOR_CORES = {"float32": (), "float64": (2, 5)}
-"""Further orders, if tensor cores multiply; at order 5 the 56 nodes fill their tiles."""
 
 
-def dense_pays(
-    order: int, dtype: str, capability: tuple[int, int] | None = None, language: str = "cuda"
-) -> bool:
-    """Whether the dense kernel is the faster one, as far as is known without timings."""
-    tensor = language == "cuda" and capability in TENSOR_PAYS
-    return order in ALWAYS or (tensor and order in ON_TENSOR_CORES[dtype])
-
-
-def _faster(order: int, dtype: str, capability: tuple[int, int] | None, language: str) -> Any:
-    """The module of the kernel that is the faster one by `dense_pays`."""
-    return fused if dense_pays(order, dtype, capability, language) else bernstein_fused
+def _faster(order: int) -> Any:
+    """The module of the kernel that is the faster one, as far as is known without timings."""
+    return fused if order in DENSE else bernstein_fused
 
 
 def default_plan(
@@ -49,10 +38,8 @@ def default_plan(
     capability: tuple[int, int] | None = None,
     language: str = "cuda",
 ) -> Plan:
-    """The default plan of the kernel that is the faster one by `dense_pays`."""
-    return _faster(order, dtype, capability, language).default_plan(
-        order, dtype, capability, language
-    )
+    """The default plan of the kernel that is the faster one by `DENSE`."""
+    return _faster(order).default_plan(order, dtype, capability, language)
 
 
 def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> list[Plan]:
@@ -72,7 +59,7 @@ def subject(language: str) -> str:
 
 
 def choose_plan(order: int, dtype: str, device: Device, language: str | None = None) -> Plan:
-    """The faster of the two kernels, by ``python -m dgbook tune``, else by `dense_pays`.
+    """The faster of the two kernels, by ``python -m dgbook tune``, else by `DENSE`.
 
     The latter with the best plan known of that kernel. Without a language CUDA C++ on a GPU, and
     Numba in the simulator, where nothing else runs.
@@ -89,7 +76,7 @@ def choose_plan(order: int, dtype: str, device: Device, language: str | None = N
     for kind in (BernsteinFusedPlan, FusedPlan):
         if plan := remembered(kind, subject(language), device, order, dtype, legal):
             return plan
-    return _faster(order, dtype, capability, language).choose_plan(order, dtype, device, language)
+    return _faster(order).choose_plan(order, dtype, device, language)
 
 
 def launcher(

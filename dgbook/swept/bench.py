@@ -53,8 +53,9 @@ def tune(arguments: argparse.Namespace) -> None:
         for scheme in arguments.schemes:
             for dtype in arguments.dtypes:
                 for n in arguments.sizes:
-                    if plans(problem, scheme, n, dtype):
-                        result, steps = measure.tune_step(problem, scheme, n, dtype, device)
+                    what = problem, scheme, n, dtype
+                    if legal := plans(*what):
+                        result, steps = measure.tune_step(*what, device, legal)
                         step = live(result.seconds / steps * 1e6, "us", device)
                         print(
                             f"{problem.name} {scheme} {dtype} n={n}: {result.plan}, {step}",

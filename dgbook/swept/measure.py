@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,9 @@ from dgbook.swept.solver import Classic, Solver
 
 SIZES = tuple(2**k for k in range(11, 24))
 """n of the paper's figures."""
+EVERY_PLAN = tuple(2**k for k in (11, 14, 17, 20))
+"""Of these n, every plan is timed; of those between, only the best ones of their neighbors."""
+BEST = 3
 CORE_SIZES = tuple(2**k for k in range(11, 21))
 SINGLE = "a point a thread"
 PYTHON = "launched from Python"
@@ -59,10 +62,9 @@ def steps_for(problem: Problem, scheme: str, n: int, candidates: Iterable[Plan])
 
 
 def tune_step(
-    problem: Problem, scheme: str, n: int, dtype: str, device: Device
+    problem: Problem, scheme: str, n: int, dtype: str, device: Device, candidates: list[Plan]
 ) -> tuple[Result, int]:
-    """Time the plans of a scheme; the result, and the steps of a call."""
-    candidates = plans(problem, scheme, n, dtype)
+    """Time plans of a scheme; the result, and the steps of a call."""
     steps = steps_for(problem, scheme, n, candidates)
     u = state(problem, n)
 
@@ -125,11 +127,14 @@ def step_rows(
     for problem in map(as_problem, problems):
         for scheme in schemes:
             for dtype in dtypes:
-                for n in sizes:
-                    if not plans(problem, scheme, n, dtype):
-                        continue
-                    what = problem, scheme, n, dtype, device
-                    result, steps = tune_step(*what)
+                tuned: dict[int, tuple[Result, int]] = {}
+                for n in sorted(sizes, key=lambda n: n not in EVERY_PLAN):
+                    legal = plans(problem, scheme, n, dtype)
+                    if candidates := [p for p in legal if p in shortlist(n, tuned)] or legal:
+                        what = problem, scheme, n, dtype, device
+                        tuned[n] = tune_step(*what, candidates)
+                for n in (n for n in sizes if n in tuned):
+                    result, steps = tuned[n]
                     trials = [t for t in result.ranking if not t.failure]
                     yield trial_row(problem, scheme, trials[0], n, dtype, steps, ceiling, device)
                     single = next((t for t in trials if t.plan["points"] == 1), None)
@@ -139,6 +144,22 @@ def step_rows(
                         )
                     if scheme == "classic":
                         yield python_row(problem, n, dtype, device, ceiling)
+
+
+def shortlist(n: int, tuned: Mapping[int, tuple[Result, int]]) -> list[Plan]:
+    """The best plans of the nearest sizes of which every plan was timed, below n and above.
+
+    Of those with a point a thread, too. None if n is such a size, or has no such neighbor.
+    """
+    if n in EVERY_PLAN:
+        return []
+    below = [size for size in tuned if size in EVERY_PLAN and size < n]
+    above = [size for size in tuned if size in EVERY_PLAN and size > n]
+    found = []
+    for size in (*sorted(below)[-1:], *sorted(above)[:1]):
+        ranking = [Plan(**trial.plan) for trial in tuned[size][0].ranking if not trial.failure]
+        found += ranking[:BEST] + [plan for plan in ranking if plan.points == 1][:BEST]
+    return found
 
 
 def trial_row(

@@ -1,6 +1,7 @@
 """What is measured of the swept rule makes valid records: with a clock that does not run."""
 
 import argparse
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from dgbook import measuring, records, reproduce
 from dgbook.__main__ import main
 from dgbook.gpu.probes import LaunchCost
 from dgbook.gpu.timing import Timing
+from dgbook.gpu.tune import Result, Trial
 from dgbook.reproduce import magee2017
 from dgbook.reproduce.verdict import ALONE, DIFFERS
 from dgbook.swept import bench, measure, reference
@@ -81,6 +83,34 @@ def test_a_call_has_many_steps_where_they_are_short(monkeypatch):
 
 def test_sizes_without_a_plan_are_left_out():
     assert made_nothing("register", 48) and made_nothing("hybrid", 32)
+
+
+def test_between_sizes_with_every_plan_their_best_ones_are_timed(monkeypatch):
+    """Smaller n like few threads here, larger ones many; in between both kinds are timed."""
+    monkeypatch.setattr(measure, "EVERY_PLAN", (128, 512))
+    asked = {}
+
+    def tune_step(problem, scheme, n, dtype, device, candidates):
+        asked[n] = candidates
+        likes = 16 if n < 256 else 256
+        ranked = sorted(candidates, key=lambda p: (abs(p.threads - likes), -p.points))
+        trials = [Trial(asdict(p), 1e-3 * (i + 1), 0.0, 20) for i, p in enumerate(ranked)]
+        return Result(ranked[0], tuple(trials), len(trials)), 2
+
+    def plans(problem, scheme, n, dtype):
+        return [Plan(2**k, points) for k in range(4, 10) for points in (1, 2) if 2**k <= n]
+
+    monkeypatch.setattr(measure, "tune_step", tune_step)
+    monkeypatch.setattr(measure, "plans", plans)
+    rows = made("step", schemes=("shared",), sizes=(128, 256, 512, 1024))
+    assert list(asked) == [128, 512, 256, 1024]  # those first that say what the others try
+    assert len(asked[128]) == 8 and len(asked[512]) == 12
+    # Of 128: (16, 2), (16, 1), (32, 2), then (32, 1), (64, 1); of 512 those about 256 threads.
+    few = {(16, 2), (16, 1), (32, 2), (32, 1), (64, 1)}
+    many = {(256, 2), (256, 1), (128, 2), (128, 1), (64, 1)}
+    assert {(p.threads, p.points) for p in asked[256]} == few | many
+    assert {(p.threads, p.points) for p in asked[1024]} == many
+    assert [r["size"]["n"] for r in rows] == [n for n in (128, 256, 512, 1024) for _ in range(2)]
 
 
 def made_nothing(scheme, n):

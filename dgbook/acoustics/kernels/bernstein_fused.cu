@@ -2,9 +2,10 @@
 // res = a res + dt du/dt (res is not read if a = 0), new = u + b res (not
 // written if b = 0).
 //
-// The state holds, point by point, four numbers: p and J grad(l_m) . v for
-// m = 1, 2, 3, where l_m are the barycentric coordinates; the one for m = 0 is
-// minus their sum. A divergence takes one derivative of each, the normal
+// The state holds four numbers a point, p and J grad(l_m) . v for m = 1, 2, 3,
+// where l_m are the barycentric coordinates; the one for m = 0 is minus their
+// sum. An element has the first VECTORs of all its points, then, in fp64, the
+// second ones of all. A divergence takes one derivative of each, the normal
 // velocities on a face are a component on either side, and grad p enters by
 // three differences.
 //
@@ -32,6 +33,7 @@ constexpr int NP = tetrahedron(ORDER), NFP = triangle(ORDER);
 constexpr int LOWER = tetrahedron(ORDER - 1);   // points of degree N - 1
 constexpr int WIDTH = 16 / sizeof(REAL);        // numbers in a VECTOR
 constexpr int PARTS = 4 / WIDTH;                // VECTORs that four numbers fill
+constexpr int SIZE = NP * PARTS;                // and the state of an element
 constexpr int GEOMETRY = 20 / WIDTH;            // VECTORs an element
 constexpr int THREADS = TEAMS * LANES, DEPTH = UNROLL;   // pragmas take no macro
 constexpr int ROUNDS = (ELEMENTS * NFP + LANES - 1) / LANES;
@@ -124,7 +126,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
 #pragma unroll
     for (unsigned k = 0; k < ELEMENTS * NP * PARTS; k += LANES)
         if (const unsigned i = k + lane; i < ELEMENTS * NP * PARTS)
-            fetch(mine + STATE + i / PARTS + i % PARTS * QUADS, all + start + i);
+            fetch(mine + STATE + i + i / NP % PARTS * (QUADS - NP) - i / SIZE * (SIZE - NP),
+                  all + start + i);
 #pragma unroll
     for (unsigned k = 0; k < ELEMENTS * GEOMETRY; k += LANES)
         if (const unsigned i = k + lane; i < ELEMENTS * GEOMETRY)
@@ -158,8 +161,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
         for (int f = 0; f < 4; ++f) {
             const unsigned way = link[i][f] % 32;
             const unsigned other = way < GHOST ? link[i][f] / 32 : 0;
-            const size_t node = (size_t)other * NP + opposite[way * NFP + j];
-            read(far[i][f], all + node * PARTS, 1);
+            const size_t node = (size_t)other * SIZE + opposite[way * NFP + j];
+            read(far[i][f], all + node, NP);
         }
     }
 
@@ -269,13 +272,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
 #pragma unroll DEPTH
     for (unsigned i = lane; i < ELEMENTS * NP; i += LANES, advance<NP>(e, n)) {
         const uint4 word = ((const uint4*)rows)[n];
-        VECTOR* const kept = (VECTOR*)res + start + i * PARTS;
-        VECTOR* const next = (VECTOR*)newer + start + i * PARTS;
+        const size_t own = start + i + e * (SIZE - NP);
+        VECTOR* const kept = (VECTOR*)res + own;
+        VECTOR* const next = (VECTOR*)newer + own;
         REAL old[4] = {}, factor[4], w[4], d[4] = {}, s[4], v[4];
         if (a != 0)
 #pragma unroll
             for (int k = 0; k < PARTS; ++k)
-                ((VECTOR*)old)[k] = __ldcs(kept + k);   // not wanted again
+                ((VECTOR*)old)[k] = __ldcs(kept + k * NP);   // not wanted again
         read(factor, (const VECTOR*)weights + n, NP);
         read(w, (const VECTOR*)weights + PARTS * NP + n, NP);
         const unsigned from[4] = {word.x & LOW, word.x >> HIGH, word.y & LOW, word.y >> HIGH};
@@ -308,9 +312,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
         }
 #pragma unroll
         for (int k = 0; k < PARTS; ++k) {
-            __stcs(kept + k, ((VECTOR*)old)[k]);
+            __stcs(kept + k * NP, ((VECTOR*)old)[k]);
             if (b != 0)
-                __stcs(next + k, ((VECTOR*)v)[k]);
+                __stcs(next + k * NP, ((VECTOR*)v)[k]);
         }
     }
 }

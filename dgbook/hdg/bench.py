@@ -60,24 +60,15 @@ def bench(arguments: argparse.Namespace) -> None:
 def tune(arguments: argparse.Namespace) -> None:
     """Time the plans of the product on this GPU and remember the fastest."""
     device = find_device("cuda")
-    for dim in arguments.dims:
-        for order in arguments.orders:
-            for dtype in arguments.dtypes:
-                matrix = measure.matrix_on(
-                    device,
-                    dim,
-                    measure.COMPONENTS[dim],
-                    order,
-                    dtype,
-                    arguments.gigabytes * 1e9,
-                )
-                shape = shape_of(matrix)
-                for method in arguments.methods:
-                    plan = default_plan(shape, method)
-                    if not illegal(plan, shape, device.compute_capability):
-                        result = measure.tune_product(matrix, method, device)
-                        rate = live(matrix.nbytes / result.seconds * 1e-12, "TB/s", device)
-                        print(f"{dim}D p={order} {dtype}: {result.plan}, {rate}", flush=True)
+    parts = arguments.orders, arguments.dtypes, arguments.dims, (arguments.gigabytes * 1e9,)
+    for order, matrix in measure.matrices(*parts, device):
+        shape = shape_of(matrix)
+        for method in arguments.methods:
+            if not illegal(default_plan(shape, method), shape, device.compute_capability):
+                result = measure.tune_product(matrix, method, device)
+                rate = live(matrix.nbytes / result.seconds * 1e-12, "TB/s", device)
+                about = f"{(shape.blocks - 1) // 2}D p={order} {shape.dtype}"
+                print(f"{about}: {result.plan}, {rate}", flush=True)
 
 
 def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bool:
@@ -107,10 +98,11 @@ def solution_line(row: Mapping[str, Any], device: Device) -> str:
     size = row["size"]
     duration = live(row["seconds_median"], "s", device)
     spent = ", ".join(f"{name} {seconds:.3g}" for name, seconds in row["seconds"].items())
-    others = ", ".join(
-        f"{name} {sum(rival['seconds'].values()):.3g} s" for name, rival in row["rivals"].items()
-    )
+    rivals = row["rivals"].items()
+    others = [f"{name} {sum(rival['seconds'].values()):.3g} s" for name, rival in rivals]
+    others += [f"{name} over {limit:.3g} s" for name, limit in row["unfinished"].items()]
     return (
         f"{size['problem']} {size['dim']}D p={row['order']} faces={size['faces']} {row['path']:14} "
-        f"{duration} ({spent}), iterations {row['iterations']}; {others or 'no rivals'}"
+        f"{duration} ({spent}), iterations {row['iterations']}; "
+        f"{', '.join(others) or 'no rivals'}"
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import product as combinations
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,18 @@ def matrix_on(
     filling[:, 0] = False
     values[device.array(filling)] = 0
     return BlockMatrix(values, columns)
+
+
+def matrices(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    sizes: Iterable[float],
+    device: Device,
+) -> Iterator[tuple[int, BlockMatrix]]:
+    """Orders and matrices of compressible flow, see `matrix_on`, of every size in bytes."""
+    for dim, order, dtype, nbytes in combinations(dims, orders, dtypes, sizes):
+        yield order, matrix_on(device, dim, COMPONENTS[dim], order, dtype, nbytes)
 
 
 def flow_matrix(order: int, dtype: str) -> BlockMatrix:
@@ -217,11 +230,8 @@ def product_rows(
     ceiling: Ceilings,
 ) -> Rows:
     """Matrices of so many bytes, beyond any cache: triangles and tetrahedra, every order."""
-    for dim in dims:
-        for order in orders:
-            for dtype in dtypes:
-                matrix = matrix_on(device, dim, COMPONENTS[dim], order, dtype, nbytes)
-                yield from matrix_rows(matrix, order, METHODS, LIBRARIES, device, ceiling)
+    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), device):
+        yield from matrix_rows(matrix, order, METHODS, LIBRARIES, device, ceiling)
 
 
 def size_rows(
@@ -236,12 +246,9 @@ def size_rows(
 
     Sizes up to 500 MiB, and `nbytes`: the smaller ones fit into this GPU's cache.
     """
-    for dim in dims:
-        for order in orders:
-            for dtype in dtypes:
-                for size in (*(count * 2**20 for count in MEBIBYTES), nbytes):
-                    matrix = matrix_on(device, dim, COMPONENTS[dim], order, dtype, size)
-                    yield from matrix_rows(matrix, order, FASTEST, (), device, ceiling)
+    sizes = (*(count * 2**20 for count in MEBIBYTES), nbytes)
+    for order, matrix in matrices(orders, dtypes, dims, sizes, device):
+        yield from matrix_rows(matrix, order, FASTEST, (), device, ceiling)
 
 
 def core_rows(
@@ -353,28 +360,15 @@ def plan_rows(
     ceiling: Ceilings,
 ) -> Rows:
     """Every plan of slices, of wide loads and of bulk copies, timed by the tuner."""
-    for dim in dims:
-        for order in orders:
-            for dtype in dtypes:
-                matrix = matrix_on(device, dim, COMPONENTS[dim], order, dtype, nbytes)
-                shape, faces = shape_of(matrix), matrix.faces
-                for method in TUNED:
-                    if illegal(default_plan(shape, method), shape, device.compute_capability):
-                        continue
-                    result = tune_product(matrix, method, device)
-                    row_of = partial(
-                        row,
-                        method,
-                        language(method),
-                        shape,
-                        faces,
-                        order,
-                        None,
-                        product_cost(shape, faces),
-                        ceiling=ceiling,
-                        device=device,
-                    )
-                    yield from trial_rows(result, lambda t, make=row_of: make(timing=t))
+    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), device):
+        shape = shape_of(matrix)
+        about = shape, matrix.faces, order, None, product_cost(shape, matrix.faces)
+        for method in TUNED:
+            if illegal(default_plan(shape, method), shape, device.compute_capability):
+                continue
+            result = tune_product(matrix, method, device)
+            named = partial(row, method, language(method), *about, ceiling=ceiling, device=device)
+            yield from trial_rows(result, lambda t, make=named: make(timing=t))
 
 
 RECORDS = {

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +42,8 @@ TOLERANCE, MAX_STEPS = 1e-9, 30
 """Of Newton's method."""
 SAME = 1e-5
 """Of the largest number in u: by how much solutions may differ whose residuals are small."""
+LIMIT = 20.0
+"""Seconds that a rival on the host may take."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +58,9 @@ class Case:
     layers : int or None
         Around the cylinder.
     rivals : tuple of str
-        Of `RIVALS`, those that are not too slow to wait for.
+        Of `RIVALS`, those that are likely to end within `LIMIT`.
     variants : tuple of str
-        Of `VARIANTS`.
+        Of `VARIANTS`. The last one's row has the rivals too.
     restart : int
     """
 
@@ -61,8 +69,13 @@ class Case:
     cells: int
     layers: int | None = None
     rivals: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ("schwarz", "schwarz:single", "jacobi")
+    variants: tuple[str, ...] = ("schwarz:single", "jacobi", "schwarz")
     restart: int = 100
+
+    @property
+    def small(self) -> Case:
+        """The same on next to no elements: it compiles what the case runs, whatever its size."""
+        return replace(self, cells=8 if self.name == "cylinder" else 2, layers=1)
 
     @property
     def mesh(self) -> Mesh:
@@ -85,6 +98,10 @@ class Case:
         """Of a trace system: of the only one, or of one among Newton's steps."""
         return 1e-4 if self.name == "cylinder" else 1e-8
 
+    def discretised(self, order: int) -> Discretisation:
+        """The problem on its mesh, on the host."""
+        return discretise(self.problem, self.mesh, order)
+
     def gmres(self, device: Device, **options: Any) -> Gmres:
         """What solves the trace systems."""
         return Gmres(
@@ -97,21 +114,23 @@ class Case:
 
 
 VARIANTS = {
-    "schwarz": {},
     "schwarz:single": {"single": True},
     "jacobi": {"preconditioner": "jacobi"},
+    "schwarz": {},
 }
 """Of `Gmres` on the GPU, by the path of a row."""
 
+TWO = ("schwarz:single", "schwarz")
 CASES = (
     Case("poisson", 2, 64, rivals=("splu", "gmres", "cores", "cupy")),
-    Case("poisson", 2, 128, rivals=("splu", "cores", "cupy")),
-    Case("poisson", 2, 256, rivals=("splu", "cores", "cupy")),
+    Case("poisson", 2, 128, rivals=("splu", "cupy"), variants=TWO),
+    Case("poisson", 2, 256, rivals=("cupy",), variants=TWO),
     Case("poisson", 3, 8, rivals=("splu", "gmres", "cores", "cupy")),
-    Case("poisson", 3, 16, rivals=("gmres", "cores", "cupy")),
-    Case("poisson", 3, 32, rivals=("cupy",)),
-    Case("cylinder", 2, 62, 63, ("splu", "cores"), ("schwarz", "schwarz:single"), 500),
+    Case("poisson", 3, 24, rivals=("cupy",), variants=TWO),
+    Case("cylinder", 2, 24, None, ("splu", "cores"), ("schwarz",), 500),
+    Case("cylinder", 2, 40, None, ("splu",), ("schwarz",), 500),
 )
+"""Of sizes at which 20 solutions on a GPU take seconds, and so does each rival on the host."""
 
 
 # ----------------------------------------------------------------------------------------- rivals
@@ -125,7 +144,7 @@ def on_host(d: Discretisation, linear: Callable[[BlockMatrix, Any], Any]) -> Res
 def by_splu(case: Case, d: Discretisation) -> dict[str, Any]:
     """SciPy's sparse direct solver, with the host's elimination."""
     result = on_host(d, direct)
-    return {"result": result, "seconds": result.seconds}
+    return {"u": result.u, "seconds": result.seconds}
 
 
 def by_scipys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
@@ -155,27 +174,22 @@ def by_scipys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
         return (M @ y).reshape(rhs.shape)
 
     result = on_host(d, linear)
-    return {"result": result, "seconds": parts(result, seconds), "iterations": steps}
+    return {"u": result.u, "seconds": parts(result, seconds), "iterations": steps}
 
 
 def by_our_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
     """`Gmres` on all cores of the host."""
-    tiny = random_matrix(box((1, 1)), 1, 1, "float64", np.random.default_rng(0))
-    x = np.zeros((tiny.faces, tiny.m))
-    CoreProduct(tiny, parallel=True)(x, x.copy())  # compiles
     linear = case.gmres(find_device("cpu"))
     result = on_host(d, linear)
     steps = [solution.iterations for solution in linear.solutions]
-    return {"result": result, "seconds": parts(result, spent(linear)), "iterations": steps}
+    return {"u": result.u, "seconds": parts(result, spent(linear)), "iterations": steps}
 
 
 def by_cupys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
     """CuPy's GMRES on the GPU, with our product and preconditioner; of a linear problem."""
     device = find_device("cuda")
-    begin = to_device(start(d), device)
-    there = on_device(d, device)
-    for _ in range(2):  # the first time kernels are compiled
-        system = linearise(there, begin)
+    for each in (case.small.discretised(d.element.order), d):  # the first compiles
+        system = linearise(on_device(each, device), to_device(start(each), device))
         product = product_on(system.matrix, device)
         inverse = product_on(PRECONDITIONERS["schwarz"](system.matrix), device)
         device.synchronize()
@@ -186,16 +200,64 @@ def by_cupys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
         seconds = {"cycles": time.perf_counter() - before}
     state = to_host(system.recover(x.reshape(system.rhs.shape)), device)
     steps = [cycles * case.restart]  # it looks at the ends of cycles only
-    return {"result": Result(d, state, ()), "seconds": seconds, "iterations": steps}
+    return {"u": state.u, "seconds": seconds, "iterations": steps}
 
 
-RIVALS: dict[str, Callable[[Case, Discretisation], dict[str, Any]]] = {
+ON_HOST: dict[str, Callable[[Case, Discretisation], dict[str, Any]]] = {
     "splu": by_splu,
     "gmres": by_scipys_gmres,
     "cores": by_our_gmres,
+}
+"""SciPy's direct solver, SciPy's GMRES, and ours."""
+
+
+def within_limit(name: str, case: Case, d: Discretisation) -> dict[str, Any] | None:
+    """A rival of `ON_HOST` in a process of its own, or None if it takes longer than `LIMIT`.
+
+    SciPy's factorisation heeds no exception: only its process can be ended. Python is started and
+    the problem discretised there before time counts.
+    """
+    program = "from dgbook.hdg import measure_solve; measure_solve.answer()"
+    # SciPy's rivals get one core: NumPy would share products among all that are too small for it.
+    # Ours gets all; Numba's threads sleep while they wait, since NumPy's have the cores then.
+    cores = {"OMP_WAIT_POLICY": "passive"} if name == "cores" else {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps((name, case, d.element.order, LIMIT)),
+        stdout=subprocess.PIPE,
+        env=os.environ | cores,
+        check=False,
+    )
+    if done.returncode == -signal.SIGALRM:
+        return None
+    done.check_returncode()
+    return pickle.loads(done.stdout)
+
+
+def answer() -> None:
+    """What such a process does: asked by its input, it writes what the rival found."""
+    name, case, order, limit = pickle.load(sys.stdin.buffer)
+    d = case.discretised(order)
+    if name == "cores":
+        compile_product()
+    signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
+    found = ON_HOST[name](case, d)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    pickle.dump(found, sys.stdout.buffer)
+
+
+def compile_product() -> None:
+    """Algorithm 1 for all cores, on a matrix so small that compilation is all that takes time."""
+    tiny = random_matrix(box((1, 1)), 1, 1, "float64", np.random.default_rng(0))
+    x = np.zeros((tiny.faces, tiny.m))
+    CoreProduct(tiny, parallel=True)(x, x.copy())
+
+
+RIVALS: dict[str, Callable[[Case, Discretisation], dict[str, Any] | None]] = {
+    **{name: partial(within_limit, name) for name in ON_HOST},
     "cupy": by_cupys_gmres,
 }
-"""On the host SciPy's direct solver, SciPy's GMRES, and ours; on the GPU CuPy's GMRES."""
+"""Those on the host, each within the limit, and on the GPU CuPy's GMRES."""
 
 
 # ------------------------------------------------------------------------------------------- rows
@@ -219,11 +281,11 @@ def parts(result: Result, solver: dict[str, float]) -> dict[str, float]:
 def timed(
     case: Case, d: Discretisation, device: Device, options: dict[str, Any], samples: int
 ) -> tuple[Result, Gmres, list[dict[str, float]]]:
-    """Solutions on a device, by the host's clock, after one that is not counted."""
-    found, begin = [], start(d)
-    for _ in range(samples + 1):
+    """Solutions on a device, by the host's clock, after a small one that compiles."""
+    found = []
+    for each in (case.small.discretised(d.element.order), *[d] * samples):
         linear = case.gmres(device, **options)
-        result = newton(d, begin, TOLERANCE, MAX_STEPS, linear, device)
+        result = newton(each, start(each), TOLERANCE, MAX_STEPS, linear, device)
         found.append(parts(result, spent(linear)))
     return result, linear, found[1:]
 
@@ -241,7 +303,9 @@ def solve_rows(
 
     On the GPU from a discretisation and a state on the host to the solution on the host, 20 times,
     with each of the case's variants; "seconds" are medians of its parts. What takes long on the
-    host is done once: the discretisation, which is not in the sum, and "rivals".
+    host is done once: the discretisation, which is not in the sum, and "rivals". A rival that took
+    longer than `LIMIT` is none of these: "unfinished" has the seconds that it was given. Both are
+    in the row of a case's last variant; the others come before any rival begins.
 
     Parameters
     ----------
@@ -250,40 +314,53 @@ def solve_rows(
     nbytes
         Not used: meshes have their sizes.
     cases : iterable of Case
+
+    Raises
+    ------
+    RuntimeError
+        If two solutions differ.
     """
     if "float64" not in dtypes:
         return
     for case in (c for c in cases if c.dim in dims):
         for order in (p for p in orders if p in SOLVED_ORDERS):
-            begin = time.perf_counter()
-            d = discretise(case.problem, case.mesh, order)
-            seconds = time.perf_counter() - begin
-            others = {name: RIVALS[name](case, d) for name in case.rivals}
-            for path in case.variants:
-                row = variant_row(case, d, path, others, device, ceiling)
-                yield row | {"seconds": {"discretise": seconds} | row["seconds"]}
+            yield from case_rows(case, order, device, ceiling)
+
+
+def case_rows(case: Case, order: int, device: Device, ceiling: Ceilings) -> Rows:
+    """The rows about one problem, see `solve_rows`."""
+    begin = time.perf_counter()
+    d = case.discretised(order)
+    discretisation = {"discretise": time.perf_counter() - begin}
+    known = None
+    for path in case.variants:
+        row, u = variant_row(case, d, path, device, ceiling)
+        known = u if known is None else known
+        check_same(f"{case.name}, {path}", u, known)
+        last = path == case.variants[-1]
+        others = {name: RIVALS[name](case, d) for name in case.rivals if last}
+        done = {name: other for name, other in others.items() if other is not None}
+        for name, other in done.items():
+            check_same(f"{case.name}, {name}", other.pop("u"), known)
+        yield row | {
+            "seconds": discretisation | row["seconds"],
+            "rivals": done,
+            "unfinished": {name: LIMIT for name in others if name not in done},
+        }
+
+
+def check_same(what: str, u: np.ndarray, known: np.ndarray) -> None:
+    """Raise RuntimeError for a solution that is another one."""
+    difference = abs(u - known).max() / abs(known).max()
+    if not difference < SAME:
+        raise RuntimeError(f"{what}: solutions differ by {difference:.1e}")
 
 
 def variant_row(
-    case: Case,
-    d: Discretisation,
-    path: str,
-    others: dict[str, dict[str, Any]],
-    device: Device,
-    ceiling: Ceilings,
-) -> dict[str, Any]:
-    """A row about one way to solve one problem.
-
-    Raises
-    ------
-    RuntimeError
-        If a solution on the host is another one.
-    """
+    case: Case, d: Discretisation, path: str, device: Device, ceiling: Ceilings
+) -> tuple[dict[str, Any], np.ndarray]:
+    """A row about one way to solve one problem without its rivals, and u."""
     result, linear, found = timed(case, d, device, VARIANTS[path], FEWEST_SAMPLES)
-    for name, other in others.items():
-        difference = abs(other["result"].u - result.u).max() / abs(result.u).max()
-        if not difference < SAME:
-            raise RuntimeError(f"{case.name}, {name}: solutions differ by {difference:.1e}")
     timing = Timing(tuple(sum(seconds.values()) for seconds in found), host_bound=True)
     shape = Shape(d.m, 2 * case.dim + 1, "float64")
     faces = d.faces.count
@@ -302,19 +379,12 @@ def variant_row(
         "faces": faces,
         "matrix_bytes": matrix_bytes(shape, faces),
     }
-    rivals = {
-        name: {key: value for key, value in other.items() if key != "result"}
-        for name, other in others.items()
-    }
     more = {
         "seconds": {name: float(np.median([s[name] for s in found])) for name in found[0]},
         "iterations": steps,
         "products": [solution.products for solution in linear.solutions],
         "residuals": list(result.history),
         "restart": case.restart,
-        "rivals": rivals,
     }
-    dofs = faces * d.m
-    return more | measured_row(
-        path, "cuda", d.element.order, "float64", size, dofs, None, cost, timing, ceiling, device
-    )
+    about = d.element.order, "float64", size, faces * d.m, None, cost, timing, ceiling, device
+    return more | measured_row(path, "cuda", *about), result.u

@@ -1,7 +1,6 @@
 """What is measured of the product with a trace matrix makes valid records: the clock stands."""
 
 import argparse
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -133,6 +132,16 @@ def test_plans(monkeypatch):
     assert [r["seconds_median"] for r in rows] == pytest.approx([1e-3, 2e-3])
 
 
+def test_tuning(monkeypatch, capsys):
+    """Every matrix of every dimension, order and precision, one after another."""
+    monkeypatch.setattr(bench, "find_device", lambda name: SIMULATOR)
+    options = {"orders": (1, 2), "dtypes": ("float32", "float64"), "dims": (2, 3)}
+    bench.tune(argparse.Namespace(**options, gigabytes=2e-5, methods=("sliced",)))
+    found = [line.split(":")[0] for line in capsys.readouterr().out.splitlines()]
+    assert found[:4] == [f"2D p={p} {dtype}" for p in (1, 2) for dtype in ("float32", "float64")]
+    assert [name[0] for name in found] == list("22223333")
+
+
 @pytest.mark.parametrize("dim", [2, 3])
 def test_a_matrix_of_so_many_bytes(dim):
     """To a few per cent, and with zeros where there is no neighbor."""
@@ -151,7 +160,7 @@ def test_whole_solutions(monkeypatch):
         return result, linear, found * samples
 
     monkeypatch.setattr(measure_solve, "timed", once)
-    monkeypatch.setattr(measure_solve, "CoreProduct", lambda *_, **__: lambda x, y: None)
+    monkeypatch.setattr(measure_solve, "RIVALS", measure_solve.ON_HOST)
     cases = (
         measure_solve.Case("poisson", 2, 3, rivals=("splu", "gmres", "cores")),
         measure_solve.Case("poisson", 3, 1, variants=("jacobi",)),
@@ -163,11 +172,12 @@ def test_whole_solutions(monkeypatch):
     rows = list(measure_solve.solve_rows(*arguments, cases))
     records.validate(stopped_clock.content("hdg/solve", rows))
     assert not list(measure_solve.solve_rows(orders, ("float32",), (2,), 0, cpu, CEILING, cases))
-    assert [r["path"] for r in rows] == ["schwarz", "schwarz:single", "jacobi", "jacobi", "schwarz"]
-    first, *_, flow = rows
+    assert [r["path"] for r in rows] == ["schwarz:single", "jacobi", "schwarz", "jacobi", "schwarz"]
+    first, flow = rows[2], rows[4]
     names = {"discretise", "assemble", "set up", "cycles", "update", "rest"}
     assert set(first["seconds"]) == names and first["samples"] == 20
-    assert set(first["rivals"]) == {"splu", "gmres", "cores"} and not rows[3]["rivals"]
+    assert set(first["rivals"]) == {"splu", "gmres", "cores"} and not first["unfinished"]
+    assert not any(rows[i]["rivals"] for i in (0, 1, 3))
     # The same method wherever it runs, with one step for a linear problem.
     counts = {name: first["rivals"][name]["iterations"] for name in ("gmres", "cores")}
     assert counts["gmres"] == counts["cores"] == first["iterations"] and len(counts["gmres"]) == 1
@@ -176,6 +186,43 @@ def test_whole_solutions(monkeypatch):
     text = bench.line(first, SIMULATOR)
     assert "poisson 2D p=3 faces=33 schwarz" in text and "splu" in text and "LIVE" in text
     assert first["size"]["matrix_bytes"] == 33 * 5 * 16 * 8
+
+
+def test_rows_do_not_wait_for_rivals(monkeypatch):
+    """The last variant's does; a rival that is late is named with the time that it had."""
+    begun = []
+    late = {"splu": lambda *_: begun.append("splu"), "cores": measure_solve.by_our_gmres}
+    monkeypatch.setattr(measure_solve, "RIVALS", late)
+    monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 1)
+    case = measure_solve.Case("poisson", 2, 2, rivals=("splu", "cores"))
+    rows = measure_solve.case_rows(case, 3, device("cpu"), CEILING)
+    assert [next(rows)["path"] for _ in range(2)] == ["schwarz:single", "jacobi"] and not begun
+    (last,) = rows
+    assert begun == ["splu"] and list(last["rivals"]) == ["cores"]
+    assert last["unfinished"] == {"splu": measure_solve.LIMIT}
+    assert "; cores" in bench.line(last, SIMULATOR)
+    assert bench.line(last, SIMULATOR).endswith("splu over 20 s")
+
+
+def test_a_rival_that_is_late_is_ended(monkeypatch):
+    """In a process of its own, where the same comes out; a signal ends it, whatever it does."""
+    case = measure_solve.Case("poisson", 2, 2)
+    d = case.discretised(1)
+    found = measure_solve.within_limit("splu", case, d)
+    np.testing.assert_allclose(found["u"], measure_solve.on_host(d, direct).u, atol=1e-13)
+    assert set(found["seconds"]) == {"assemble", "solve", "update"}
+    monkeypatch.setattr(measure_solve, "LIMIT", 1e-4)
+    assert measure_solve.within_limit("splu", case, d) is None
+
+
+@pytest.mark.parametrize("case", measure_solve.CASES, ids=lambda c: f"{c.name} {c.dim}D {c.cells}")
+def test_a_small_case_compiles_what_the_case_runs(case):
+    """Kernels are made for a number of fields, nodes, blocks and a precision, for nothing else."""
+    small = case.small
+    assert small.mesh.K <= 48 and small.variants == case.variants
+    assert (small.dim, small.problem.linear) == (case.dim, case.problem.linear)
+    assert case.variants[-1] == "schwarz" and set(case.variants) <= set(measure_solve.VARIANTS)
+    assert set(case.rivals) <= set(measure_solve.RIVALS)
 
 
 def test_what_a_solution_costs_at_least():
@@ -192,8 +239,7 @@ def test_what_a_solution_costs_at_least():
 
 def test_a_solution_that_is_another_one_is_no_measurement(monkeypatch):
     def other(case, d):
-        result = measure_solve.on_host(d, direct)
-        return {"result": replace(result, state=replace(result.state, u=1.01 * result.u))}
+        return {"u": 1.01 * measure_solve.on_host(d, direct).u}
 
     monkeypatch.setitem(measure_solve.RIVALS, "splu", other)
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 1)

@@ -74,7 +74,7 @@ def main() -> None:
     results = [solve(*case) for case in CASES]
     FOLDER.mkdir(exist_ok=True)
     for name, (colors, words, page) in MODES.items():
-        fig, axes = plot.figure(7.2, 2.9, columns=3)
+        fig, axes = plot.figure(7.2, 3.0, columns=3)
         matplotlib.rcParams["savefig.facecolor"] = page
         for ax, (solver, u, error) in zip(axes, results, strict=True):
             draw(ax, solver, u, colors, words)

@@ -149,7 +149,7 @@ def roe(
     ----------
     Roe, "Approximate Riemann solvers, parameter vectors, and difference schemes", J. Comput. Phys.
     43, 1981. Harten, "High resolution schemes for hyperbolic conservation laws", J. Comput. Phys.
-    49, 1983. chen, section 2.3, names Roe's flux and gives no fix of its own.
+    49, 1983. chen, section 1, cites Roe for a flux and gives no fix.
     """
     u, v, H, c = roe_average(left, right)
     nx, ny = normal

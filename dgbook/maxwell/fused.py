@@ -219,7 +219,7 @@ def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> lis
 def geometry(operator: Operator) -> np.ndarray:
     """What describes an element, (K, 18 or 22) float64.
 
-    With the columns x_i of dx/dr, the edges t_1, t_2 of a face, from its first vertex to the
+    With the columns x_i of dx/dr, half the edges t_1, t_2 of a face, from its first vertex to the
     others, and c = 1 / sqrt(epsilon mu):
 
     - x_i . x_j c / J, six numbers, (1,1), (1,2), (1,3), (2,2), (2,3), (3,3): from contravariant

@@ -16,7 +16,8 @@ import random
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -249,7 +250,7 @@ def forget(
         "dtype": None if dtype is None else np.dtype(dtype).name,
     }
     wanted = {field: value for field, value in wanted.items() if value is not None}
-    lines = list(_lines(path))
+    lines = _lines(path)
     kept = [line for line in lines if any(line.get(f) != v for f, v in wanted.items())]
     if len(kept) < len(lines):
         # Written beside and moved, so that an interruption leaves the old file or the new one.
@@ -375,17 +376,21 @@ def _append(path: Path, what: Mapping[str, Any], trial: Trial) -> None:
         os.close(descriptor)
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _lines(path: Path) -> Sequence[Mapping[str, Any]]:
     """The lines of a file that are whole; a torn one is as good as not written."""
-    if not path.exists():
-        return
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    return _parsed(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else ()
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: str) -> Sequence[Mapping[str, Any]]:
+    """Kept: every choice of a plan asks, and 7,500 lines take 0.05 seconds to parse."""
+    found = []
+    for line in text.splitlines():
         try:
-            line = json.loads(text)
+            found.append(json.loads(line))
         except json.JSONDecodeError:
             continue
-        if isinstance(line, dict):
-            yield line
+    return [line for line in found if isinstance(line, dict)]
 
 
 def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:

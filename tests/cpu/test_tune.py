@@ -245,6 +245,19 @@ def test_a_plan_that_is_remembered_and_can_run(search, monkeypatch, tmp_path):
     assert found(kind=Other) is None, "of another version"
 
 
+def test_a_file_is_parsed_once_and_again_when_it_has_grown(search, monkeypatch, tmp_path):
+    parsed = []
+    loads = json.loads
+    monkeypatch.setattr(module.json, "loads", lambda text: parsed.append(text) or loads(text))
+    search(Runs(monkeypatch), plans=PLANS[:2])
+    parsed.clear()
+    for _ in range(3):
+        assert best("family/lift", GPU, 4, "float32", tmp_path)["threads"] == 32
+    assert len(parsed) == 2
+    search(Runs(monkeypatch))
+    assert best("family/lift", GPU, 4, "float32", tmp_path)["threads"] == 64
+
+
 def test_equal_plans_are_measured_once(search, monkeypatch):
     runs = Runs(monkeypatch)
     result = search(runs, plans=[PLANS[0], PLANS[0], PLANS[1]])

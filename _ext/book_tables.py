@@ -37,7 +37,7 @@ def escape(text: str) -> str:
 
 
 def label(name: str) -> str:
-    """LIVE, RECORDED or PAPER, in the book's colours."""
+    """LIVE, RECORDED or PAPER, in the book's colors."""
     return f'<span class="dg-label label-{name.lower()}">{name}</span>'
 
 

@@ -2,7 +2,7 @@
 
 `player` redraws curves from a few kilobytes of numbers, `flipbook` swaps pictures. Both need no
 library, load nothing, work in the built book, JupyterLab, Colab and VS Code, follow the page's
-text colour, are operated by keyboard, and show their first frame where scripts do not run.
+text color, are operated by keyboard, and show their first frame where scripts do not run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Curve:
     style : {"line", "points", "steps", "bars"}
         Steps hold y from one x to the next; bars stand on y = 0.
     color : str
-        A CSS colour; by default the next of the book's.
+        A CSS color; by default the next of the book's.
     dashed : bool
     """
 
@@ -175,7 +175,7 @@ def flipbook(
     draw : callable
         Called with a value of each slider, in order; returns a figure of `dgbook.plot.figure`.
     colors : int
-        Colours of each picture; fewer make it smaller.
+        Colors of each picture; fewer make it smaller.
     sliders, alt, captions, start, play, seconds
         As for `player`.
 

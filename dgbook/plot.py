@@ -1,4 +1,4 @@
-"""Every figure's style in one place: colours, sizes, labels of numbers and alternative text.
+"""Every figure's style in one place: colors, sizes, labels of numbers and alternative text.
 
 Static figures are drawn by matplotlib on a white panel, which reads well on light and dark pages
 alike, and shown as one HTML image that carries its alternative text into the built book, Colab,
@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from dgbook.records import LABELS, Number
 
-# Okabe and Ito's colours, told apart by colour-blind readers; yellow is left out, since it is
+# Okabe and Ito's colors, told apart by color-blind readers; yellow is left out, since it is
 # invisible on white.
 COLORS = {
     "blue": "#0072B2",
@@ -330,7 +330,7 @@ def show(fig: Figure, alt: str) -> Image:
 
 
 def render(fig: Figure, colors: int = 256) -> bytes:
-    """A figure as a PNG of at most `colors` colours, a third of the size of a full-colour one."""
+    """A figure as a PNG of at most `colors` colors, a third of the size of a full-color one."""
     from PIL import Image as Picture
 
     buffer = io.BytesIO()

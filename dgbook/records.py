@@ -620,7 +620,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def badge(label: str, source: str = "") -> str:
-    """The label as HTML: legible with no style sheet, coloured by the book's.
+    """The label as HTML: legible with no style sheet, colored by the book's.
 
     Raises
     ------

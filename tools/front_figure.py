@@ -23,7 +23,7 @@ CASES = ((1, 28), (3, 15), (7, 8))
 VELOCITY, T_END = (2.0, 1.0), 2.0  # the wave ends where it began, four and two periods further on
 LETTERS = 17  # legible on a phone, where the figure is half as wide
 FINE = 16  # an element is drawn as FINE^2 flat triangles
-# Map of the values, colour of the words, colour of the page.
+# Map of the values, color of the words, color of the page.
 MODES = {
     "front.png": ("RdBu_r", "#222222", "white"),
     "front_dark.png": ("berlin", "#dddddd", "#121212"),

@@ -9,7 +9,7 @@ constexpr int LOADS = 4;
 extern "C" __global__ void copy(const float4* x, float4* y, long long vectors)
 {
     float4 held[LOADS];
-    // Neighbouring threads touch neighbouring vectors in each access.
+    // Neighboring threads touch neighboring vectors in each access.
     long long first = (long long)blockIdx.x * blockDim.x * LOADS + threadIdx.x;
 #pragma unroll
     for (int i = 0; i < LOADS; ++i)

@@ -44,7 +44,7 @@ TILE_ROWS = 8  # rows of threads in that block
 
 @jit
 def copy(x, y):
-    """One element a thread: neighbouring threads touch neighbouring addresses."""
+    """One element a thread: neighboring threads touch neighboring addresses."""
     i = cuda.grid(1)
     if i < y.size:
         y[i] = x[i]
@@ -75,7 +75,7 @@ def copy_offset(x, y, offset):
 
 @jit
 def gather(x, index, y):
-    """Read where a list says, as a flux gathers its neighbours' values; write densely."""
+    """Read where a list says, as a flux gathers its neighbors' values; write densely."""
     i = cuda.grid(1)
     if i < y.size:
         y[i] = x[index[i]]
@@ -130,7 +130,7 @@ def make_transpose(dtype: Any, padding: int) -> Kernel:
 
 @jit
 def walk_shared(ended, stride, rounds):
-    """Each lane walks through shared memory word by word, `stride` words from its neighbour.
+    """Each lane walks through shared memory word by word, `stride` words from its neighbor.
 
     The next address is read from memory, so no read can be skipped: 16 of them a round. All lanes
     move on together, so a warp has the same bank conflicts at each: see `conflict_degree`.
@@ -214,7 +214,7 @@ def make_divergence(dtype: Any) -> Kernel:
     Kernel
         ``diverge[blocks, threads](shift, unit, steps, x, out)``: thread i takes branch
         ``i // unit % shift.size`` and there `steps` times ``a = a x + shift[branch]`` from 0. With
-        unit = 1 neighbouring lanes part, with unit = 32 only warps do.
+        unit = 1 neighboring lanes part, with unit = 32 only warps do.
     """
     real = np.dtype(dtype).type
 
@@ -435,7 +435,7 @@ def copy_bandwidth(
 
     A warp that reads every s-th element of 4 bytes touches s times the sectors until each lane has
     its own (s = 8), so useful bandwidth falls up to there and not beyond. An offset makes a warp
-    touch one sector more (5 instead of 4), which its neighbour needs anyway: caches hide it.
+    touch one sector more (5 instead of 4), which its neighbor needs anyway: caches hide it.
 
     Parameters
     ----------
@@ -470,7 +470,7 @@ def copy_bandwidth(
     else:
         name = "copy"
         timing = measure(lambda: copy[blocks, threads](x, y), device)
-    # What neighbouring warps read of one sector comes from the cache: an offset moves no more.
+    # What neighboring warps read of one sector comes from the cache: an offset moves no more.
     read = min(n * item, -(-count // WARP) * sectors_per_warp(item, step) * SECTOR)
     return Probe(
         name,

@@ -19,7 +19,7 @@ from dgbook.gpu.source import CompilerNotFoundError, CudaKernel
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 
-# Colours of what Pygments tells apart, light and dark: at least 4.5 to 1 on their background.
+# Colors of what Pygments tells apart, light and dark: at least 4.5 to 1 on their background.
 LIGHT = {
     "background": "#f6f7f9",
     "text": "#1f2328",
@@ -53,8 +53,8 @@ def _style() -> str:
     ``:where`` weighs nothing, so the book's own Pygments theme wins wherever there is one.
     """
 
-    def variables(colours: dict[str, str]) -> str:
-        return "".join(f"--dgbook-{name}:{colour};" for name, colour in colours.items())
+    def variables(colors: dict[str, str]) -> str:
+        return "".join(f"--dgbook-{name}:{color};" for name, color in colors.items())
 
     dark = variables(DARK)
     rules = [

@@ -136,12 +136,12 @@ class SphereMode:
     j_l = 0 at rho = k radius.
 
     j_l(rho) / rho^l =: g_l is an entire function of rho^2, and S = rho^l P_l a polynomial in X, so
-    that psi = g_l S has no singular point, at the centre or on the axis; g_l' = -rho g_{l+1} leads
+    that psi = g_l S has no singular point, at the center or on the axis; g_l' = -rho g_{l+1} leads
     to
 
         h = g_l (grad S) x X,      e = ((l+1) g_l - rho^2 g_{l+1}) grad S + l g_{l+1} S X.
 
-    Fields are scaled such that the transverse magnetic one with l = 1 is 1 at the centre.
+    Fields are scaled such that the transverse magnetic one with l = 1 is 1 at the center.
 
     Parameters
     ----------

@@ -247,7 +247,7 @@ def _angular(n: np.ndarray, cos: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _distance(x, y, z) -> np.ndarray:
-    """|x|; a tiny number at the centre, where the fields are finite but divided by it."""
+    """|x|; a tiny number at the center, where the fields are finite but divided by it."""
     return np.maximum(np.sqrt(np.square(x) + np.square(y) + np.square(z)), 1e-9)
 
 

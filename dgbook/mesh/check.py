@@ -77,7 +77,7 @@ def check_conforming(
 
     Such places leave faces without a neighbor, so looking at the boundary is enough:
     two boundary vertices in one place are a crack; a boundary vertex inside another boundary face,
-    or on its edge, is a hanging node; a boundary face whose centre lies on another one
+    or on its edge, is a hanging node; a boundary face whose center lies on another one
     is half of two meshes that meet without matching.
     """
     faces = all_faces(elements)[neighbors.reshape(-1) < 0]
@@ -109,7 +109,7 @@ def check_conforming(
     face, point = face[~own], point[~own]
     touching = _on_face(corners[face], candidates[point])
     if touching.any():
-        clearest = point[touching].argmin()  # a vertex says more than the centre of a face
+        clearest = point[touching].argmin()  # a vertex says more than the center of a face
         f, p = face[touching][clearest], point[touching][clearest]
         names = ", ".join(labels.vertex(v) for v in faces[f])
         what = (

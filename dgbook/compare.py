@@ -84,7 +84,7 @@ METHODS = (
         sources=("swept/kernels/tiled.py", "swept/kernels/row.py"),
     ),
 )  # fmt: skip
-"""The five methods, in the order of the chapters; two of them in two shapes."""
+"""The five methods, in the order of the chapters; three of them in two shapes."""
 
 
 def best_rows(record: Record, method: Method) -> dict[tuple[int | None, str], dict[str, Any]]:

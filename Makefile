@@ -26,10 +26,10 @@ pages: .venv/made
 pdf: pages
 	$(RUN) tools/pdf.py
 
-# Both environments at once: what takes pip's time is its own computing, on one core.
+# It makes the environments too, and begins with the one that is there first.
 test:
-	@$(MAKE) --no-print-directory -j2 .venv/made .venv-colab/made
-	$(RUN) tools/test_all.py
+	@sh tools/check_python.sh $(PYTHON)
+	$(PYTHON) tools/test_all.py
 
 live: .venv/made
 	.venv/bin/jupyter lab chapters

@@ -37,14 +37,16 @@ const contrast = (one, other) => {
   return (high + 0.05) / (low + 0.05);
 };
 
-// The colour behind an element: its ancestors' backgrounds, the topmost over the ones below.
-const backdrop = (element) => {
-  const layers = [];
-  for (let e = element; e; e = e.parentElement) {
-    layers.push(parse(getComputedStyle(e).backgroundColor));
-    if (layers.at(-1)[3] === 1) break;
+// The color behind an element: its ancestors' backgrounds, the topmost over the ones below. Most
+// elements share their ancestors, so what was found is kept while nothing changes.
+const backdrop = (element, known) => {
+  if (!element) return [255, 255, 255];
+  if (!known.has(element)) {
+    const layer = parse(getComputedStyle(element).backgroundColor);
+    const opaque = layer[3] === 1;
+    known.set(element, opaque ? layer.slice(0, 3) : over(layer, backdrop(element.parentElement, known)));
   }
-  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]);
+  return known.get(element);
 };
 
 const isSeen = (element) => {
@@ -59,21 +61,23 @@ const isSeen = (element) => {
 // Elements that hold text of their own. What only shows under the mouse, what is for screen readers
 // alone and what is switched off is left out.
 const LEFT_OUT = ".headerlink, .visually-hidden, mjx-assistive-mml, [disabled], script, style, noscript";
-const texts = () =>
-  [...document.querySelectorAll("body *")].filter(
-    (e) =>
-      [...e.childNodes].some((n) => n.nodeType === Node.TEXT_NODE && n.textContent.trim()) &&
-      !e.closest(LEFT_OUT) &&
-      isSeen(e),
-  );
+const texts = () => {
+  const found = new Set();
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    if (walker.currentNode.textContent.trim()) found.add(walker.currentNode.parentElement);
+  }
+  return [...found].filter((e) => e !== document.body && !e.closest(LEFT_OUT) && isSeen(e));
+};
 
 const paleTexts = (elements) => {
   const found = {};
+  const known = new Map();
   for (const e of elements) {
     const style = getComputedStyle(e);
     const size = parseFloat(style.fontSize);
     const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-    const behind = backdrop(e);
+    const behind = backdrop(e, known);
     const ratio = contrast(over(parse(style.color), behind), behind);
     if (ratio < (large ? 3 : 4.5)) {
       const key = `${style.color} on ${behind.map(Math.round)}`;

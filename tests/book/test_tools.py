@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -26,6 +29,9 @@ def load(name: str) -> ModuleType:
 
 
 runner, execute, address = load("test_all"), load("execute"), load("address")
+
+# Plugins take ten times as long to load as these tests to run.
+BARE = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 PASSES = "def test_a():\n    pass\n"
 FAILS = "def test_b():\n    assert 1 == 2\n"
@@ -54,8 +60,8 @@ def test_a_part_passes_only_if_tests_ran_and_passed(
         (tmp_path / f"test_{i}.py").write_text(source)
     report = tmp_path / "report.xml"
     command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", str(tmp_path)]
-    code = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode
-    outcome = runner.judge(code, report)
+    done = subprocess.run(command, cwd=tmp_path, env=BARE, capture_output=True, check=False)
+    outcome = runner.judge(done.returncode, report)
     assert (outcome.passed, outcome.failed) == (passed, failed)
 
 
@@ -84,7 +90,7 @@ def test_fewer_cases_still_have_all_kinds(tmp_path: Path) -> None:
 
     def cases(*options: str) -> list[str]:
         lines = subprocess.run(
-            [*command, *options], cwd=tmp_path, capture_output=True, text=True, check=True
+            [*command, *options], cwd=tmp_path, env=BARE, capture_output=True, text=True, check=True
         )
         return [n.partition("::test_")[2] for n in lines.stdout.splitlines() if "::test_" in n]
 
@@ -110,16 +116,77 @@ def test_every_folder_of_tests_is_run() -> None:
     assert not runner.forgotten_folders()
 
 
-def test_the_whole_fails_when_a_part_does(monkeypatch, capsys) -> None:
+@pytest.fixture
+def reports(tmp_path: Path, monkeypatch) -> Path:
+    """A folder of its own for what parts print: those that run here have theirs."""
+    monkeypatch.setattr(runner, "REPORTS", tmp_path / "reports")
+    return tmp_path / "reports"
+
+
+def test_the_whole_fails_when_a_part_does(reports: Path, monkeypatch, capsys) -> None:
     """The exit code and the last line tell; the parts after a failure still run."""
     outcomes = {"one": runner.Outcome(failed=2), "two": runner.Outcome(passed=3)}
-    parts = {name: (lambda outcome=outcome: outcome) for name, outcome in outcomes.items()}
+    parts = {name: (lambda _, outcome=outcome: outcome) for name, outcome in outcomes.items()}
     monkeypatch.setattr(runner, "PARTS", parts)
     assert runner.main([]) == 1
     lines = capsys.readouterr().out.strip().splitlines()
     assert lines[-1] == "3 passed, 2 failed"
     assert runner.main(["two"]) == 0
     assert runner.main(["three"]) == 2
+
+
+def test_parts_run_side_by_side_but_not_before_what_they_look_at(
+    reports: Path, monkeypatch, capsys
+) -> None:
+    """Two parts meet, a third waits for the first of them; what each printed stands together."""
+    meeting, done = threading.Barrier(2, timeout=30), []
+
+    def part(name: str, meets: bool) -> runner.Part:
+        def run(given: runner.Runner) -> runner.Outcome:
+            code = given.run(sys.executable, "-c", f"print('{name} one')")
+            if meets:
+                meeting.wait()
+            code += given.run(sys.executable, "-c", f"print('{name} two')")
+            if name == "made":
+                time.sleep(0.2)
+            done.append(name)
+            return runner.Outcome(passed=code == 0)
+
+        return run
+
+    parts = {"made": part("made", True), "seen": part("seen", False), "other": part("other", True)}
+    monkeypatch.setattr(runner, "PARTS", parts)
+    monkeypatch.setattr(runner, "AFTER", {"seen": "made"})
+    monkeypatch.setattr(runner, "CORES", 2)
+    assert runner.main(["other", "seen", "made"]) == 0
+    assert done.index("made") < done.index("seen")
+    printed = capsys.readouterr().out
+    for name in parts:
+        assert f"==== {name}\n{name} one\n{name} two\n" in printed
+    assert [line.split()[0] for line in printed.splitlines()[-6:-3]] == list(parts)
+    assert runner.main(["seen"]) == 0  # alone it looks at what there is
+    parts["made"] = lambda _: runner.Outcome(failed=1)
+    assert runner.main(["seen", "made"]) == 1
+    assert "not run: made failed" in capsys.readouterr().out
+    assert done.count("seen") == 2
+
+
+def test_the_order_of_parts_is_one_in_which_they_can_run() -> None:
+    """What a part needs has started before it, or it might wait for what waits for its place."""
+    order = list(runner.PARTS)
+    assert all(order.index(first) < order.index(name) for name, first in runner.AFTER.items())
+    assert set(order) - set(runner.AFTER) == {"install", "colab"}
+
+
+def test_a_command_of_a_part_is_paid_for(reports: Path) -> None:
+    """What a command costs, and its children, is added up; so is how it ended told."""
+    given = runner.Runner((reports.parent / "log").open("w"), workers=1)
+    spin = "import time\nwhile time.process_time() < 0.3: pass"
+    assert given.run(sys.executable, "-c", spin) == 0
+    inner = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {spin!r}]); sys.exit(3)"
+    assert given.run(sys.executable, "-c", inner) == 3
+    assert 0.6 <= given.cpu < 6
+    given.output.close()
 
 
 def notebook(path: Path, *sources: str) -> Path:

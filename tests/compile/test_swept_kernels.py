@@ -115,11 +115,11 @@ MOST_WIDE = {
 }
 
 
-@pytest.mark.parametrize("cc", [(9, 0)])
+@pytest.mark.parametrize("cc", [(9, 0), (8, 0)])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_several_points_a_thread_stay_in_registers(name, dtype, held):
-    """Of the swept kernels the diamond, the largest; they take long to compile."""
+def test_several_points_a_thread_stay_in_registers(name, dtype, cc, held):
+    """Of the swept kernels the diamond, the largest: they take long. All on the newest."""
     problem, most = as_problem(name), MOST_WIDE[name, dtype]
     points = 2 if (name, dtype) == ("euler", "float64") else 4
     plan = Plan(128, points, 4)
@@ -127,9 +127,10 @@ def test_several_points_a_thread_stay_in_registers(name, dtype, held):
         diamond = kernels_of(problem, scheme, plan, dtype)["diamond", True]
         report = within(held, diamond, 4, dtype, limit)
         assert report.shared_bytes == shared_bytes(problem, scheme, plan, dtype)
-    within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
-    report = within(held, tiled_kernel(problem, plan, dtype), 2, dtype, most[1])
-    assert report.shared_bytes == shared_bytes(problem, "tiled", plan, dtype)
+    if cc == (9, 0):
+        within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
+        report = within(held, tiled_kernel(problem, plan, dtype), 2, dtype, most[1])
+        assert report.shared_bytes == shared_bytes(problem, "tiled", plan, dtype)
 
 
 @pytest.mark.parametrize("points", [1, 4])

@@ -659,6 +659,8 @@ class Table:
         indices = range(len(self.columns))
         body = [[self._cell(row, i, plain=True) for i in indices] for row in self.rows]
         head = [self._heading(i, plain=True) for i in indices]
+        origin = self._origin()
+        caption = f"{self.caption} [{origin.label} {origin.source}]" if origin else self.caption
         widths = [max(len(line[i]) for line in [head, *body]) for i in indices]
         text_column = [all(isinstance(row[i], str) for row in self.rows) for i in indices]
         lines = [
@@ -669,12 +671,13 @@ class Table:
             for line in [head, *body]
         ]
         rule = "-" * len(lines[0])
-        return "\n".join(line.rstrip() for line in [self.caption, lines[0], rule, *lines[1:]])
+        return "\n".join(line.rstrip() for line in [caption, lines[0], rule, *lines[1:]])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        caption = html.escape(self.caption)
+        caption, origin = html.escape(self.caption), self._origin()
+        label = f" {badge(origin.label, origin.source)}" if origin else ""
         indices = range(len(self.columns))
         head = "".join(f'<th scope="col">{self._heading(i, plain=False)}</th>' for i in indices)
         body = ""
@@ -686,19 +689,26 @@ class Table:
         return (
             '<div class="table-scroll" style="overflow-x:auto" role="region" tabindex="0" '
             f'aria-label="{caption}">'
-            f'<table class="dataframe"><caption style="text-align:left">{caption}</caption>'
+            f'<table class="dataframe"><caption style="text-align:left">{caption}{label}</caption>'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
 
     def _heading(self, column: int, plain: bool) -> str:
         name, number = self.columns[column], self._common(column)
-        if number is None:
-            return name if plain else html.escape(name)
+        here = number is not None and self._origin() is None
         if plain:
-            return f"{name} [{number.label} {number.source}]"
-        unit = f"{html.escape(number.unit)} " if number.unit else ""
-        origin = f'<span style="font-weight:normal">{badge(number.label, number.source)}</span>'
-        return f"{html.escape(name)}<br>{unit}{origin}"
+            return f"{name} [{number.label} {number.source}]" if here else name
+        told = [html.escape(number.unit)] if number is not None and number.unit else []
+        if here:
+            label = badge(number.label, number.source)
+            told.append(f'<span style="font-weight:normal">{label}</span>')
+        return html.escape(name) + ("<br>" + " ".join(told) if told else "")
+
+    def _origin(self) -> Number | None:
+        """A number that stands for the table if several columns have numbers, all of one origin."""
+        found = [(i, n) for row in self.rows for i, n in enumerate(row) if isinstance(n, Number)]
+        columns, origins = {i for i, _ in found}, {(n.label, n.source) for _, n in found}
+        return found[0][1] if len(columns) > 1 and len(origins) == 1 else None
 
     def _common(self, column: int) -> Number | None:
         """A number that stands for the column if all its numbers share unit, label and source."""
@@ -712,6 +722,9 @@ class Table:
         if isinstance(value, Number):
             if self._common(column):
                 return value.text(specification, unit=plain)
+            if self._origin():
+                text = value.text(specification)
+                return text if plain else html.escape(text)
             if plain:
                 return format(value, specification)
             return f"{html.escape(value.text(specification))} {badge(value.label, value.source)}"
@@ -732,7 +745,7 @@ def table(
     rows : sequence of rows
         Cells are text, integers (orders, counts), `Number` or None (shown as a dash). Where all
         numbers of a column have one unit and origin, the label stands in its heading, else in
-        each cell.
+        each cell; with the caption, if the numbers of several columns have one origin.
     columns : sequence of str
         The headings; the first column names the rows.
     caption : str

@@ -441,6 +441,27 @@ def test_a_common_origin_stands_in_the_heading_once():
     assert lines[-1].split() == ["N", "=", "3", "3", "3.00", "GDOF/s"]
 
 
+def test_an_origin_of_several_columns_stands_with_the_caption():
+    """Once; units stay in the headings, or in cells where a column has several."""
+    n = dict(label="RECORDED", source="H200")
+    rows = [["a", Number(1.0, "us", **n), Number(2.0, "us", **n), None]]
+    rows += [["b", Number(3.0, "us", **n), Number(4.0, "TB/s", **n), Number(5.0, "%", **n)]]
+    table = records.table(rows, ["", "time", "best", "share"], "All & more", {"share": ".0f"})
+    page = Balance(table._repr_html_())
+    assert page.text.count("RECORDED") == 1 and page.text.count("H200") == 1
+    assert page.text.startswith("All & more RECORDED H200timeusbestshare%")
+    assert page.tags[0][1]["aria-label"] == "All & more"
+    assert "2.00 us" in page.text and "4.00 TB/s" in page.text and "1.00 us" not in page.text
+    lines = str(table).splitlines()
+    assert lines[0] == "All & more [RECORDED H200]"
+    assert lines[1].split() == ["time", "best", "share"]
+    assert lines[-1].split() == ["b", "3.00", "us", "4.00", "TB/s", "5", "%"]
+    # Not if another origin is among them.
+    mixed = [["a", Number(1.0, "us", **n), Number(2.0, "us", "PAPER", "chen, Table 2")]]
+    lines = str(records.table(mixed, ["", "time", "best"], "Two")).splitlines()
+    assert lines[0] == "Two" and "[RECORDED H200]" in lines[1] and "[PAPER chen" in lines[1]
+
+
 def test_different_origins_stand_in_each_cell():
     rows = [["a", numbers(1.0)[0]], ["b", numbers(2.0, label="PAPER", source="chen, Table 2")[0]]]
     table = records.table(rows, ["", "rate"], "Two origins", formats={"rate": ".1f"})

@@ -79,7 +79,8 @@ def index_terms(app: Sphinx, env: BuildEnvironment) -> None:
         return
     entries = env.get_domain("index").data["entries"]
     for item in env.get_doctree(GLOSSARY).findall(nodes.definition_list_item):
-        term = next(item.findall(nodes.term)).astext()
+        # straight, as where the index is asked for in the text: one entry, not two
+        term = next(item.findall(nodes.term)).astext().replace("’", "'")
         for link in item.findall(pending_xref):
             if link["reftype"] == KIND:
                 number = link["reftarget"]

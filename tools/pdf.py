@@ -1,17 +1,20 @@
 """Make one PDF of the whole book from its built pages, with Chromium: `make pdf`.
 
 All pages become one document, so that links lead within it, and are printed together: bookmarks
-come from headings. Players show their first frame, solutions stand open, wide tables and equations
-are shrunk to the page. It is printed twice: the first time says on which page everything is, the
-second writes these numbers into the contents and the index. What comes out is checked: bookmarks
-for all headings, no empty page, fonts within, links that lead somewhere.
+come from headings. Players show their first frame and say which it is, solutions stand open, wide
+tables, equations and outputs are shrunk to the page. It is printed twice: the first time says on
+which page everything is, the second writes these numbers into the contents and the index. What
+comes out is checked: bookmarks for all headings, no empty page, fonts within, links that lead
+somewhere.
 """
 
 from __future__ import annotations
 
 import html
 import importlib.metadata
+import math
 import posixpath
+import re
 import subprocess
 import sys
 import time
@@ -30,9 +33,12 @@ from pypdf.generic import DictionaryObject
 ROOT = Path(__file__).resolve().parents[1]
 HTML = ROOT / "_build" / "html"
 TEXT_WIDTH = 650  # pixels of 1/96 inch: A4 less its margins in pdf.css
-SHORT = 16  # lines of code that are kept on one page
+SHORT = 16  # lines of code, or rows of a table, that are kept on one page
+COLUMNS = 100  # of code that stand beside each other in the letters of pdf.css
+ROW = re.compile(r"\S {2,}\S")  # a line of a table in plain text, not a sentence
 NOT_ON_PAPER = (
-    "script, button, .headerlink, .only-dark, .genindex-jumpbox, .dg-controls, .toctree-wrapper"
+    "script, button, .headerlink, .only-dark, .genindex-jumpbox, .sd-summary-state-marker, "
+    ".toctree-wrapper"
 )
 # Names, signs and spaces are as black as what stands around them: as marked words they would double
 # the file.
@@ -41,14 +47,14 @@ MINUTES = 10
 LEAST_TEXT = 60  # characters: more than a running head and a page number
 
 # Equations are drawn, fonts there; then whatever is wider than its column is made smaller.
-READY = """async width => {
+READY = """async () => {
   await MathJax.startup.promise;
   await document.fonts.ready;
   await Promise.all([...document.images].map(image => image.decode().catch(() => 0)));
   for (const e of document.querySelectorAll("article :is(table, div.math, img, svg)")) {
     const box = e.getBoundingClientRect();
     const inner = e.matches("div.math") ? e.scrollWidth : box.width;
-    const room = width - box.left;
+    const room = e.closest("article").getBoundingClientRect().right - box.left;
     if (inner > room + 1) e.style.zoom = room / inner;
   }
 }"""
@@ -108,6 +114,8 @@ def article(page: BeautifulSoup, chapter: Chapter, anchors: Mapping[str, str]) -
         book is no longer a link.
     """
     found = page.select_one("article.bd-article")
+    for e in found.select(".dg-controls"):
+        e.replace_with(frame_shown(e))
     for e in found.select(NOT_ON_PAPER):
         e.decompose()
     for e in found.select(PLAIN):
@@ -117,10 +125,17 @@ def article(page: BeautifulSoup, chapter: Chapter, anchors: Mapping[str, str]) -
     found["id"] = chapter.anchor
     for e in found.select("details"):
         e["open"] = ""
+    for e in found.select("table:not(.genindextable)"):
+        if len(e.select("tbody tr")) <= SHORT:
+            e["class"] = [*e.get("class", []), "whole"]
     for e in found.select("pre"):
-        if e.get_text().count("\n") <= SHORT:
+        lines = e.get_text().splitlines()
+        if len(lines) <= SHORT:
             box = e.find_parent(class_=["cell_input", "output"]) or e.parent
             box["class"] = [*box.get("class", []), "whole"]
+        columns = max((len(line) for line in lines if ROW.search(line)), default=0)
+        if columns > COLUMNS:
+            e["style"] = f"--columns: {columns}"
     for e in found.select("[src]"):
         if not urlsplit(e["src"]).scheme:
             e["src"] = f"../html/{chapter.find(e['src'])}"
@@ -137,6 +152,16 @@ def article(page: BeautifulSoup, chapter: Chapter, anchors: Mapping[str, str]) -
         if e.find_parent(class_="genindextable") and not e.strong:
             e["data-page-of"] = place
     return found
+
+
+def frame_shown(controls: Tag) -> Tag:
+    """What stands on paper in place of a player's sliders: their values, and how many there are."""
+    values = [" ".join(e.get_text().split()) for e in controls.select("label span")]
+    frames = math.prod(int(e["max"]) + 1 for e in controls.select("input"))
+    text = f"{', '.join(values)}: one of {frames} frames. The book's pages show the others."
+    shown = BeautifulSoup("", "html.parser").new_tag("p", attrs={"class": "dg-frame"})
+    shown.string = text
+    return shown
 
 
 def contents(articles: Sequence[tuple[Chapter, Tag]]) -> str:
@@ -231,7 +256,7 @@ def write(pages: Sequence[Chapter], path: Path) -> list[str]:
         page.set_default_timeout(MINUTES * 60_000)
         page.emulate_media(media="print")
         page.goto(source.as_uri())
-        page.evaluate(READY, TEXT_WIDTH)
+        page.evaluate(READY)
         page.pdf(path=path, print_background=True, **settings)
         numbers = page_numbers(PdfReader(path))
         page.evaluate(FILL_IN, numbers)

@@ -74,12 +74,48 @@ def test_solutions_are_open_and_nothing_waits_for_a_click(document: BeautifulSou
     assert not document.select("main :is(button, input, script, .headerlink)")
 
 
+def test_a_player_says_which_frame_it_shows(document: BeautifulSoup) -> None:
+    """In place of sliders stand their values; eight strides have one frame each."""
+    (player,) = document.select(".dg-player")
+    assert player.select_one("p.dg-frame").get_text().startswith("stride = 1: one of 8 frames.")
+
+
+def test_short_tables_stay_whole_and_wide_ones_in_plain_text_get_smaller_letters() -> None:
+    """Rows are not torn; sentences go on below as they are. What a page is made of decides."""
+    row, sentence = "N = 1" + 120 * " " + "434", 180 * "a "
+    table = "<table><tbody>{}</tbody></table>"
+    text = "<pre>{}</pre>".format
+    source = (
+        '<article class="bd-article">'
+        + table.format(pdf.SHORT * "<tr></tr>")
+        + table.format((pdf.SHORT + 1) * "<tr></tr>")
+        + text(f"{row}\n{sentence}\n")
+        + text(sentence)
+        + "</article>"
+    )
+    found = pdf.article(BeautifulSoup(source, "html.parser"), pdf.Chapter("a"), {})
+    assert [e.get("class") for e in found.select("table")] == [["whole"], None]
+    assert [e.get("style") for e in found.select("pre")] == [f"--columns: {len(row)}", None]
+
+
 # ------------------------------------------------------------------------------------- on paper
 
 
 def test_nothing_is_wrong_with_it(printed: tuple[PdfReader, list[str]]) -> None:
     """Bookmarks, letters, links, no empty page."""
     assert printed[1] == []
+
+
+def test_text_begins_at_the_margin(printed: tuple[PdfReader, list[str]]) -> None:
+    """Nineteen millimeters from the edge: what is shrunk to the page's width has all of it."""
+    starts = []
+
+    def note(text: str, cm: list[float], tm: list[float], *_: object) -> None:
+        if text.strip():
+            starts.append(tm[4] * cm[0] + tm[5] * cm[2] + cm[4])
+
+    printed[0].pages[3].extract_text(visitor_text=note)
+    assert min(starts) == pytest.approx(19 / 25.4 * 72, abs=0.5)
 
 
 def test_it_holds_what_the_pages_say(printed: tuple[PdfReader, list[str]], document) -> None:

@@ -114,7 +114,7 @@ def _family(verb: str, family: str, argv: list[str]) -> int:
         return _verb_help(verb, 0)
     module = _command_module(family)
     if module is None or not hasattr(module, verb):
-        print(f"{verb} {family}: not in this version.\n{_families(verb)}", file=sys.stderr)
+        print(f"{verb} {family}: there is none.\n{_families(verb)}", file=sys.stderr)
         return NOT_IN_THIS_VERSION
     parser = argparse.ArgumentParser(
         prog=f"python -m dgbook {verb} {family}",
@@ -146,11 +146,11 @@ def _verb_help(verb: str, code: int) -> int:
 
 
 def _families(verb: str) -> str:
-    """The families that know a verb and those that do not yet, as text."""
+    """The families that know a verb and those that do not, as text."""
     lines = ["families:"]
     for family, meaning in FAMILIES.items():
         known = hasattr(_command_module(family), verb)
-        lines.append(f"  {family:10} {meaning}" + ("" if known else " (not in this version)"))
+        lines.append(f"  {family:10} {meaning}" + ("" if known else f" (no {verb})"))
     return "\n".join(lines)
 
 

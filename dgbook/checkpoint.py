@@ -72,7 +72,7 @@ def load(path: Path, problem: Mapping[str, Any]) -> Checkpoint:
                 float(file["total"]),
             )
     except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"{path} is not a checkpoint, or is damaged: {error}") from error
+        raise ValueError(f"{path} is not a checkpoint, or is damaged") from error
     ours = json.loads(json.dumps(problem))
     differences = [
         f"{name} = {_shown(theirs.get(name))} there, {_shown(ours.get(name))} here"

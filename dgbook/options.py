@@ -3,14 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import math
 
+from dgbook.element import MAX_ORDER
 from dgbook.solving import DTYPES
 
 
 def orders(text: str) -> range:
     """ "3" or "1..8" as a range of orders."""
-    first, _, last = text.partition("..")
-    return range(int(first), int(last or first) + 1)
+    first, dots, last = text.partition("..")
+    try:
+        found = range(int(first), int(last if dots else first) + 1)
+    except ValueError:
+        found = range(0)
+    if not found or not 0 <= found[0] <= found[-1] <= MAX_ORDER:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}; allowed: an order or FROM..TO, with 0 <= FROM <= TO <= {MAX_ORDER}"
+        )
+    return found
+
+
+def check_count(option: str, value: int) -> None:
+    """Raise a ValueError if there are none of what an option counts."""
+    if value < 1:
+        raise ValueError(f"{option} {value}; allowed: 1 or more")
+
+
+def check_positive(option: str, value: float) -> None:
+    """Raise a ValueError if a number is not positive and finite."""
+    if not 0 < value < math.inf:
+        raise ValueError(f"{option} {value}; allowed: positive, finite")
+
+
+def check_finite(option: str, *values: float) -> None:
+    """Raise a ValueError if one of an option's numbers is not finite."""
+    if not all(map(math.isfinite, values)):
+        text = " ".join(f"{value:g}" for value in values)
+        raise ValueError(f"{option} {text}; allowed: finite numbers")
 
 
 def add_measured(parser: argparse.ArgumentParser, largest: int, dofs: int) -> None:

@@ -252,7 +252,9 @@ class ResilientExecute(Execute):
         """Execute a notebook; each cell that ends its kernel is left out of the next attempt."""
         self._deadline = time.monotonic() + self.limits.total_seconds
         self._failed: dict[int, tuple[str, str]] = {}
-        self._setup = "\n\n".join(c.source for c in nb.cells if _name(c).startswith(SETUP))
+        setup = "\n\n".join(c.source for c in nb.cells if _name(c).startswith(SETUP))
+        # As one string: IPython would read it through, line by line, before each test.
+        self._setup = f"__import__('builtins').exec({setup!r})"
         while True:
             try:
                 return super().preprocess(nb, resources, km)

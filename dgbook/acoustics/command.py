@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dgbook import checkpoint, running
+from dgbook import checkpoint, options, running
 from dgbook.acoustics.bench import (  # noqa: F401  the other verbs of this family
     add_bench_arguments,
     add_tune_arguments,
@@ -79,8 +79,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Solve the acoustic equations in a cube or on a Gmsh file, and write files for ParaView."""
-    if not arguments.t_end > 0:
-        raise ValueError(f"--t-end {arguments.t_end}; allowed: positive")
+    options.check_positive("--t-end", arguments.t_end)
+    options.check_count("--cells", arguments.cells)
+    if arguments.wave_delay is not None:
+        options.check_finite("--wave-delay", arguments.wave_delay)
     files = running.files_of(arguments, write_fields)
     mesh = _mesh(arguments)
     words = running.words_of(arguments.boundary, list(mesh.boundary), WORDS, "soft")
@@ -98,13 +100,13 @@ def run(arguments: argparse.Namespace) -> None:
         boundary={name: wave if word == "incident" else word for name, word in words.items()},
         path=arguments.path,
     )
-    options = ("order", "t_end", "dtype", "basis", "flux", "every", *MATTER)
+    kept = ("order", "t_end", "dtype", "basis", "flux", "every", *MATTER)
     problem = {
         "mesh": checkpoint.fingerprint(mesh),
         "wave": repr(wave),
         "boundary": words,
         "initial": initial,
-        **{name: getattr(arguments, name) for name in options},
+        **{name: getattr(arguments, name) for name in kept},
     }
     running.refuse_if_too_large(solver, solver.memory_bytes())
     mode = CubeMode(*(float(values[0]) for values in matter.values()))

@@ -7,7 +7,7 @@ import math
 import sys
 from pathlib import Path
 
-from dgbook import checkpoint, running
+from dgbook import checkpoint, options, running
 from dgbook.euler.bench import (  # noqa: F401  the other verbs of this family
     add_bench_arguments,
     add_tune_arguments,
@@ -79,9 +79,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Solve the Euler equations in a square or on a Gmsh file, and write files for ParaView."""
     for option in ("t_end", "mach", "radius"):
-        if not getattr(arguments, option) > 0:
-            name = option.replace("_", "-")
-            raise ValueError(f"--{name} {getattr(arguments, option)}; allowed: positive")
+        options.check_positive(f"--{option.replace('_', '-')}", getattr(arguments, option))
+    options.check_finite("--angle", arguments.angle)
+    options.check_finite("--strength", arguments.strength)
+    options.check_finite("--center", *arguments.center)
+    options.check_count("--box", arguments.box)
     files = running.files_of(arguments, write_fields)
     mesh, words = _domain(arguments)
     stream, vortex = _flows(arguments, mesh)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dgbook import running
+from dgbook import options, running
 from dgbook.element import MAX_ORDER
 from dgbook.element.checks import check_integer
 from dgbook.gpu import Device
@@ -195,9 +195,9 @@ def _convection(arguments: argparse.Namespace) -> Case:
     velocity = tuple(arguments.velocity or (1.0,) * arguments.dim)
     if len(velocity) != arguments.dim:
         raise ValueError(f"--velocity {velocity}; allowed: {arguments.dim} numbers")
+    options.check_finite("--velocity", *velocity)
     kappa = arguments.diffusivity
-    if not kappa > 0:
-        raise ValueError(f"--diffusivity {kappa}; allowed: positive")
+    options.check_positive("--diffusivity", kappa)
     problem = ConvectionDiffusion(exact.source(velocity, kappa), exact, velocity, kappa)
     about = f"velocity {velocity}, diffusivity {kappa:g}, u = sin(pi x) sin(pi y) ..."
     return Scalar(problem, _square(arguments), about)
@@ -293,8 +293,10 @@ def _check(arguments: argparse.Namespace) -> None:
     """Raise ValueError or FileNotFoundError for what no problem can have."""
     for name in ("reynolds", "mach", "temperature", "tolerance", "max_steps"):
         value = getattr(arguments, name)
-        if value is not None and not 0 < value < math.inf:
-            raise ValueError(f"--{name.replace('_', '-')} {value}; allowed: positive")
+        if value is not None:
+            options.check_positive(f"--{name.replace('_', '-')}", value)
+    options.check_count("--cells", arguments.cells)
+    options.check_finite("--angle", arguments.angle)
     gas = arguments.problem in ("couette", "cylinder")
     if gas and arguments.dim != 2:
         raise ValueError(f"--dim {arguments.dim} with --problem {arguments.problem}; allowed: 2")

@@ -53,6 +53,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advect a sine around the unit box, or let a wave stand in it, and print the error."""
     dim = arguments.dim
+    options.check_count("--cells", arguments.cells)
+    options.check_positive("--t-end", arguments.t_end)
     if arguments.system == "advection":
         exact = transported(VELOCITY[:dim], lambda *x: np.sin(2 * np.pi * sum(x)))
     else:

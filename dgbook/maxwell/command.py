@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dgbook import checkpoint, running
+from dgbook import checkpoint, options, running
 from dgbook.maxwell.bench import (  # noqa: F401  the other verbs of this family
     add_bench_arguments,
     add_tune_arguments,
@@ -74,8 +74,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Solve Maxwell's equations in a cube or on a Gmsh file, and write files for ParaView."""
-    if not arguments.t_end > 0:
-        raise ValueError(f"--t-end {arguments.t_end}; allowed: positive")
+    options.check_positive("--t-end", arguments.t_end)
+    options.check_count("--cells", arguments.cells)
+    if arguments.wave_delay is not None:
+        options.check_finite("--wave-delay", arguments.wave_delay)
     files = running.files_of(arguments, write_fields)
     mesh = _mesh(arguments)
     words = _words(arguments.boundary, mesh)
@@ -138,9 +140,9 @@ def _mesh(arguments: argparse.Namespace) -> Mesh:
     return running.mesh_from(arguments.mesh, 3)
 
 
-def _words(options: list[str], mesh: Mesh) -> dict[str, str]:
+def _words(given: list[str], mesh: Mesh) -> dict[str, str]:
     """The condition of each boundary, in words."""
-    words = running.words_of(options, list(mesh.boundary), WORDS, "pec")
+    words = running.words_of(given, list(mesh.boundary), WORDS, "pec")
     if set(WAVES) <= set(words.values()):
         raise ValueError(
             "--boundary: incident is for the total field and scatterer for the scattered one; "

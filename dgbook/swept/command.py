@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dgbook import options
 from dgbook.records import live
 from dgbook.swept import exact
 from dgbook.swept.bench import (  # noqa: F401  the other verbs of this family
@@ -43,8 +44,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Advance a problem in one dimension, and say how far it is from the exact solution."""
-    if arguments.steps < 1:
-        raise ValueError(f"--steps {arguments.steps}; allowed: 1 or more")
+    options.check_count("--steps", arguments.steps)
     output = arguments.output
     if output and (output.suffix != ".npz" or not output.parent.is_dir()):
         raise ValueError(f"--output {output}; allowed: a name that ends in .npz, in a folder")

@@ -158,10 +158,10 @@ def test_a_family_has_its_own_help(plugged, capsys):
 
 def test_what_is_missing_is_said_so(plugged, capsys):
     assert main(["tune", "swept"]) == NOT_IN_THIS_VERSION
-    assert "tune swept: not in this version" in capsys.readouterr().err
+    assert "tune swept: there is none" in capsys.readouterr().err
     assert main(["run", "maxwell"]) == NOT_IN_THIS_VERSION
     lines = capsys.readouterr().err.splitlines()
-    missing = {line.split()[0] for line in lines if line.endswith("(not in this version)")}
+    missing = {line.split()[0] for line in lines if line.endswith("(no run)")}
     assert missing == set(FAMILIES) - {"swept"}
 
 

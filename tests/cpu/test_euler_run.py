@@ -235,6 +235,10 @@ REFUSED = {
     "--boundary x-=outflow": (2, "'outflow'; allowed are wall, farfield, vortex, periodic"),
     "--boundary x-=wall": (2, "x-=wall, x+=periodic; allowed: periodic for both or neither"),
     "--t-end 0": (2, "--t-end 0.0; allowed: positive"),
+    "--box -2": (2, "--box -2; allowed: 1 or more"),
+    "--center 0 nan": (2, "--center 0 nan; allowed: finite numbers"),
+    "--strength nan": (2, "--strength nan; allowed: finite numbers"),
+    "--radius inf": (2, "--radius inf; allowed: positive, finite"),
     "--mach 0": (2, "--mach 0.0; allowed: positive"),
     "--radius -1": (2, "--radius -1.0; allowed: positive"),
     "--strength 17.1": (2, "a vacuum in the core; allowed: less than 17.04"),
@@ -242,7 +246,6 @@ REFUSED = {
     "--output f.vtk": (2, "a name that ends in .vtu"),
     "--resume": (2, "--resume needs"),
     "--order 7": (2, "order = 7"),
-    "--box 0": (2, "shape"),
 }
 
 

@@ -611,3 +611,15 @@ def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
 def test_orders_are_written_as_a_range():
     assert list(options.orders("3")) == [3]
     assert list(options.orders("2..4")) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("text", ["", "x", "3..", "5..2", "-1..2", "1..16", "1..2..3"])
+def test_orders_that_are_none_are_refused(text):
+    with pytest.raises(options.argparse.ArgumentTypeError, match="allowed: an order or FROM"):
+        options.orders(text)
+
+
+@pytest.mark.parametrize("given", ["--cells 0", "--t-end -1.0", "--t-end inf"])
+def test_wrong_options_of_a_run_are_refused(given, capsys):
+    assert main(["run", "linear", *given.split()]) == 2
+    assert f"{given}; allowed" in capsys.readouterr().err

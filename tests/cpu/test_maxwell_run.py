@@ -392,6 +392,9 @@ REFUSED = {
     f"--mesh {TWO_BOXES} --initial mode": (2, "the cube only"),
     "--initial zero": (2, "nothing would happen"),
     "--t-end 0": (2, "--t-end 0.0; allowed: positive"),
+    "--t-end inf": (2, "--t-end inf; allowed: positive, finite"),
+    "--cells 0": (2, "--cells 0; allowed: 1 or more"),
+    "--boundary incident --wave-delay nan": (2, "--wave-delay nan; allowed: finite numbers"),
     "--output fields.vtk": (2, "a name that ends in .vtu"),
     "--output nowhere/fields.vtu": (1, "there is no folder nowhere"),
     "--checkpoint nowhere/kept.npz": (1, "there is no folder nowhere"),
@@ -402,7 +405,6 @@ REFUSED = {
     "--checkpoint-every -1": (2, "0 or more"),
     "--device gpu": (2, "device = 'gpu'"),
     "--order 0": (2, "order"),
-    "--cells 0": (2, "shape"),
 }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from dgbook.gpu.kernel import HAS_CUPY, HAS_NUMBA_CUDA, cuda, preparing
 
 KINDS = ("auto", "cuda", "cpu", "simulator")
-INSTALL = "pip install 'dgbook[cuda12]' or 'dgbook[cuda13]', the one that fits your driver"
+INSTALL = "in the repository pip install '.[cuda12]' or '.[cuda13]', what fits your driver"
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def diagnose(
     if state == "too old":
         return (
             f"The GPU's driver is older than the CUDA toolkit that Numba compiles with ({seen}): "
-            "update the driver, or pip install 'dgbook[cuda12]', and restart."
+            "update the driver, or pip install '.[cuda12]' in the repository, and restart."
         )
     if state == "broken":
         return f"There is a GPU, but a first kernel did not run on it: {seen}"

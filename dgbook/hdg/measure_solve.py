@@ -283,9 +283,10 @@ def timed(
 ) -> tuple[Result, Gmres, list[dict[str, float]]]:
     """Solutions on a device, by the host's clock, after a small one that compiles."""
     found = []
-    for each in (case.small.discretised(d.element.order), *[d] * samples):
+    first, counted = ((e, start(e)) for e in (case.small.discretised(d.element.order), d))
+    for each, begin in (first, *[counted] * samples):
         linear = case.gmres(device, **options)
-        result = newton(each, start(each), TOLERANCE, MAX_STEPS, linear, device)
+        result = newton(each, begin, TOLERANCE, MAX_STEPS, linear, device)
         found.append(parts(result, spent(linear)))
     return result, linear, found[1:]
 

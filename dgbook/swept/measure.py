@@ -129,8 +129,8 @@ def step_rows(
             for dtype in dtypes:
                 tuned: dict[int, tuple[Result, int]] = {}
                 for n in sorted(sizes, key=lambda n: n not in EVERY_PLAN):
-                    legal = plans(problem, scheme, n, dtype)
-                    if candidates := [p for p in legal if p in shortlist(n, tuned)] or legal:
+                    legal, best = plans(problem, scheme, n, dtype), shortlist(n, tuned)
+                    if candidates := [plan for plan in legal if plan in best] or legal:
                         what = problem, scheme, n, dtype, device
                         tuned[n] = tune_step(*what, candidates)
                 for n in (n for n in sizes if n in tuned):

@@ -30,17 +30,18 @@ def make_classic(problem, stage, dtype):
     @jit
     def classic(u, new):
         n = np.int32(u.size // fields)
+        threads = np.int32(cuda.blockDim.x)
+        first = np.int32(cuda.blockIdx.x) * threads
         i, last = np.int32(cuda.grid(1)), np.int32(n - 1)
         if i < n:
             at, stride, row = np.uint64(i), np.uint64(n), np.uint64(0)
             old, w = load(u if stage == 0 else new, at, stride), weight
-            # Of the nearest point with no end in reach: neighbors' addresses
-            # are its own and a constant.
-            c = min(max(i, low), np.int32(last - low))
-            mine = load(u, np.uint64(c), stride)
-            stencil = gather(u, row, inner(c, 0, 0), stride, mine)
-            if i != c:
-                mine = load(u, at, stride)
+            mine = load(u, at, stride)
+            # A whole block decides: of one without ends, neighbors' addresses
+            # are a thread's own and a constant.
+            if first >= low and first + threads <= n - low:
+                stencil = gather(u, row, inner(i, 0, 0), stride, mine)
+            else:
                 stencil = gather(u, row, outer(i, 0, last), stride, mine)
                 if fixed and (i == 0 or i == last):
                     w = real(0)

@@ -45,6 +45,8 @@ class Arithmetic:
     index : type
         Of positions in arrays: a GPU has 32-bit registers, and need not ask whether an unsigned
         index is negative; a core's loops vectorise with its own.
+    whole : type
+        Of positions while they are computed, where they may be negative; compilers widen sums.
     fma : function
         ``fma(a, b, c)``: a b + c, which a GPU rounds once, others twice.
     """
@@ -54,6 +56,7 @@ class Arithmetic:
     make_rsqrt: Callable[[type], Callable[[Any], Any]]
     make_divide: Callable[[type], Callable[[Any, Any], Any]]
     index: type
+    whole: type
     fma: Callable[[Any, Any, Any], Any] = _product_and_sum
 
 
@@ -86,7 +89,12 @@ def _always(function: Callable) -> Callable[[type], Callable]:
 
 
 NUMPY = Arithmetic(
-    lambda function: function, np.where, _always(rsqrt_by_formula), _always(_quotient), np.intp
+    lambda function: function,
+    np.where,
+    _always(rsqrt_by_formula),
+    _always(_quotient),
+    np.intp,
+    np.intp,
 )
 CORES = Arithmetic(
     on_core,
@@ -94,8 +102,9 @@ CORES = Arithmetic(
     _rsqrt_on_core,
     _always(on_core(_quotient)),
     np.intp,
+    np.intp,
     on_core(_product_and_sum),
 )
-GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32, _fused)
+GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32, np.int32, _fused)
 ADDRESSES = replace(GPU, index=np.uint64)
 """The same with indices as wide as addresses: a constant more is then part of a load."""

@@ -101,6 +101,9 @@ def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
 def make_neighbors(reach: int, boundary: str, arithmetic: Arithmetic) -> Callable:
     """The function ``neighbors(at, first, last)``: positions of the stencil around position `at`.
 
+    Of a point of the domain, so that those before it pass no end but the first, those after it
+    none but the last: a choice of two each, without a branch.
+
     Parameters
     ----------
     reach : int
@@ -114,60 +117,67 @@ def make_neighbors(reach: int, boundary: str, arithmetic: Arithmetic) -> Callabl
     function
         To a tuple of 2r+1 positions.
     """
-    jit, index = arithmetic.jit, arithmetic.index
+    jit, where = arithmetic.jit, arithmetic.where
+    index, whole = arithmetic.index, arithmetic.whole
 
     if boundary == "mirrored":
 
         @jit
-        def inside(at, first, last):
-            if at < first:
-                at = first + first - at
-            elif at > last:
-                at = last + last - at
-            return index(at)
+        def before(at, first, last):
+            return index(where(at < first, whole(first + first - at), at))
+
+        @jit
+        def after(at, first, last):
+            return index(where(at > last, whole(last + last - at), at))
 
     elif boundary == "fixed":
 
         @jit
-        def inside(at, first, last):
-            if at < first:
-                at = first
-            elif at > last:
-                at = last
-            return index(at)
+        def before(at, first, last):
+            return index(where(at < first, first, at))
+
+        @jit
+        def after(at, first, last):
+            return index(where(at > last, last, at))
 
     elif boundary == "periodic":
 
         @jit
-        def inside(at, first, last):
-            if at < first:
-                at = at + (last - first + 1)
-            elif at > last:
-                at = at - (last - first + 1)
-            return index(at)
+        def before(at, first, last):
+            return index(where(at < first, whole(at + last - first + 1), at))
+
+        @jit
+        def after(at, first, last):
+            return index(where(at > last, whole(at - last + first - 1), at))
 
     else:
 
         @jit
-        def inside(at, first, last):
+        def before(at, first, last):
             return index(at)
+
+        after = before
 
     if reach == 1:
 
         @jit
         def neighbors(at, first, last):
-            return inside(at - 1, first, last), index(at), inside(at + 1, first, last)
+            return (
+                before(whole(at - 1), first, last),
+                index(at),
+                after(whole(at + 1), first, last),
+            )
 
     else:
 
         @jit
         def neighbors(at, first, last):
             return (
-                inside(at - 2, first, last),
-                inside(at - 1, first, last),
+                before(whole(at - 2), first, last),
+                before(whole(at - 1), first, last),
                 index(at),
-                inside(at + 1, first, last),
-                inside(at + 2, first, last),
+                after(whole(at + 1), first, last),
+                after(whole(at + 2), first, last),
             )
 
     return neighbors

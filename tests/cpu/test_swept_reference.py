@@ -118,7 +118,7 @@ class Counted:
 def test_flops_are_those_of_the_slope(name):
     problem = as_problem(name)
     root, quotient = (lambda real: Counted._operate), (lambda real: Counted.__truediv__)
-    counting = Arithmetic(lambda f: f, lambda c, a, b: a, root, quotient, int)
+    counting = Arithmetic(lambda f: f, lambda c, a, b: a, root, quotient, int, int)
     fields = len(problem.fields)
     state = Counted if fields == 1 else lambda: tuple(Counted() for _ in range(fields))
     slope = problem.make_slope(float, counting)

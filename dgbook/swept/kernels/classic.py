@@ -39,10 +39,10 @@ def make_classic(problem, stage, dtype):
             mine = load(u, at, stride)
             # A whole block decides: of one without ends, neighbors' addresses
             # are a thread's own and a constant.
-            if first >= low and first + threads <= n - low:
-                stencil = gather(u, row, inner(i, 0, 0), stride, mine)
+            if first >= low and np.int32(first + threads) <= np.int32(n - low):
+                stencil = gather(u, row, inner(i, i, i), stride, mine)
             else:
-                stencil = gather(u, row, outer(i, 0, last), stride, mine)
+                stencil = gather(u, row, outer(i, np.int32(0), last), stride, mine)
                 if fixed and (i == 0 or i == last):
                     w = real(0)
             store(new, at, stride, advance(old, w, stencil))

@@ -66,7 +66,7 @@ class Vortex:
     period : float, optional
         Side of a periodic box: what leaves it comes back. Every point then sees the nearest image
         of the vortex. That is the solution but for the tails of the others, and for the jump of the
-        tail where the nearest image changes: 1.5e-6 in the paper's box of side 10.
+        tail where the nearest image changes: 2.9e-6 in the paper's box of side 10.
     """
 
     strength: float = 0.3

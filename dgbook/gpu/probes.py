@@ -434,8 +434,9 @@ def copy_bandwidth(
     tell the cost of the order from that of a longer kernel.
 
     A warp that reads every s-th element of 4 bytes touches s times the sectors until each lane has
-    its own (s = 8), so useful bandwidth falls up to there and not beyond. An offset makes a warp
-    touch one sector more (5 instead of 4), which its neighbor needs anyway: caches hide it.
+    its own (s = 8), so useful bandwidth falls up to there and not beyond. With an offset a warp
+    touches two lines of 128 bytes, and one sector more (5 instead of 4) unless it is a multiple of
+    8: its neighbor needs them anyway, and caches hide it.
 
     Parameters
     ----------

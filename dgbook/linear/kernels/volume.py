@@ -17,10 +17,10 @@ def make_volume(dim, n, Np, dtype, plan):
     speeds (K dim n n,)          entry (k, i, f, g) is C_i[f, g]
 
     Three habits keep the machine code short. Indices are unsigned: of a signed
-    one Numba must ask whether it is negative. Arrays are flat: the strides of
-    others are known only at run time, and 64 bits wide. Long loops are while
-    loops: in Numba's range() the compiler does not see the count, and does not
-    unroll.
+    one Numba must ask whether it is negative. Arrays are flat behind a first
+    index, the field: other strides are known only at run time, and 64 bits
+    wide. Long loops are while loops: in Numba's range() the compiler does not
+    see the count, and does not unroll.
     """
     real = np.dtype(dtype).type
     rows = plan.elements_per_block

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _family(*argv[:2], argv[2:]) if argv[1:] else _verb_help(argv[0], 2)
         arguments = _parser().parse_args(argv)
         return arguments.command(arguments)
-    except (FileNotFoundError, RuntimeError, ValueError) as error:
+    except (FileNotFoundError, MemoryError, RuntimeError, ValueError) as error:
         print(textwrap.fill(f"python -m dgbook: {error}", 100), file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
@@ -122,7 +122,12 @@ def _family(verb: str, family: str, argv: list[str]) -> int:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     getattr(module, f"add_{verb}_arguments")(parser)
-    return getattr(module, verb)(parser.parse_args(argv)) or 0
+    arguments = parser.parse_args(argv)
+    if verb == "bench":
+        from dgbook.records import check_folder
+
+        check_folder(arguments.out)
+    return getattr(module, verb)(arguments) or 0
 
 
 def _command_module(family: str) -> ModuleType | None:
@@ -247,7 +252,9 @@ def _listing(paper: Paper) -> str:
     ]
     lines = [line for text in lines for line in textwrap.wrap(text, 100)]
     for item in paper.items:
-        lines.append(f"  {item.id:9} {item.kind:12} {item.state:11} {item.title}")
+        known = f"  {item.id:9} {item.kind:12} {item.state:11} "
+        indent = " " * len(known)
+        lines += textwrap.wrap(item.title, 100, initial_indent=known, subsequent_indent=indent)
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import fields
 from typing import Any
@@ -19,6 +20,34 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     """
     if value not in allowed:
         raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+
+
+def check_memory(what: str, needs: int) -> None:
+    """Whether the host has so many bytes.
+
+    Raises
+    ------
+    ValueError
+        If it has not; the message begins with `what`.
+    """
+    has = host_bytes()
+    if needs > has:
+        raise ValueError(
+            f"{what} needs about {bytes_text(needs)}; allowed: the {bytes_text(has)} of the host"
+        )
+
+
+def host_bytes() -> int:
+    """The host's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def bytes_text(nbytes: int) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, power in (("GiB", 30), ("MiB", 20)):
+        if nbytes >= 2**power:
+            return f"{nbytes / 2**power:.1f} {unit}"
+    return f"{nbytes / 2**10:.1f} KiB"
 
 
 def check_counts(plan: Any, *names: str) -> None:

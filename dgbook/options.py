@@ -23,10 +23,11 @@ def orders(text: str) -> range:
     return found
 
 
-def check_count(option: str, value: int) -> None:
-    """Raise a ValueError if there are none of what an option counts."""
-    if value < 1:
-        raise ValueError(f"{option} {value}; allowed: 1 or more")
+def check_count(option: str, value: int, most: int | None = None) -> None:
+    """Raise a ValueError if there are none of what an option counts, or more than `most`."""
+    if value < 1 or (most is not None and value > most):
+        allowed = "1 or more" if most is None else f"1 to {most}"
+        raise ValueError(f"{option} {value}; allowed: {allowed}")
 
 
 def check_positive(option: str, value: float) -> None:

@@ -229,13 +229,28 @@ def save(record: Record | Mapping[str, Any], folder: str | Path | None = None) -
         If it is not a valid record; nothing is written then.
     FileNotFoundError
         If `folder` is None and this is not a checkout of the book's repository.
+    RuntimeError
+        If `folder` cannot be written; what was measured is then in a file of its own, which the
+        message names.
     """
     content = asdict(record) if isinstance(record, Record) else dict(record)
     validate(content)
     folder = default_folder() if folder is None else Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     parts = (_slug(content["name"]), _slug(content["gpu"]), content["date"][:10])
-    path = folder / ("__".join(parts) + ".json")
+    name = "__".join(parts) + ".json"
+    try:
+        return _write(content, folder, name)
+    except OSError as error:
+        kept = _write(content, Path(tempfile.mkdtemp(prefix="dgbook-")), name)
+        raise RuntimeError(
+            f"{folder} cannot be written to, {error.strerror}: the record is in {kept}"
+        ) from error
+
+
+def _write(content: Mapping[str, Any], folder: Path, name: str) -> Path:
+    """Write a file beside its place, then move it there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".json.part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -247,6 +262,28 @@ def save(record: Record | Mapping[str, Any], folder: str | Path | None = None) -
         os.unlink(temporary)
         raise
     return path
+
+
+def check_folder(folder: str | Path | None = None) -> None:
+    """Whether `save` could write to `folder`, asked before there is anything to lose.
+
+    Raises
+    ------
+    FileNotFoundError
+        If `folder` is None and this is not a checkout of the book's repository.
+    ValueError
+        If it is a file or named like a record, or cannot be written to or made.
+    """
+    folder = default_folder() if folder is None else Path(folder)
+    allowed = "allowed: a folder that can be written to"
+    if folder.suffix == ".json":
+        raise ValueError(f"--out {folder}: the name of a record; {allowed}")
+    try:
+        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise ValueError(f"--out {folder}: {error.strerror}; {allowed}") from error
 
 
 def load(name: str, folder: str | Path | None = None, gpu: str | None = None) -> Record:

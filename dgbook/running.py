@@ -19,10 +19,19 @@ from tqdm.auto import tqdm
 
 from dgbook import checkpoint
 from dgbook.checkpoint import Checkpoint
+from dgbook.checks import bytes_text, check_memory, host_bytes
+from dgbook.element import NodalElement
+from dgbook.gpu import device as find_device
 from dgbook.mesh import Mesh, face_vertices, read
+from dgbook.options import check_count
 from dgbook.output import write_pvd
 from dgbook.records import live
 from dgbook.solving import March, NodalSolver
+
+MESH_BYTES = {1: 130, 2: 220, 3: 330}
+"""Of an element, by dimensions, while `dgbook.mesh.box` makes it: peaks measured."""
+SET_UP_BYTES = {1: (200, 16), 2: (350, 51), 3: (750, 80)}
+"""Of an element, and of each of its nodes, while mesh and geometry are made: peaks measured."""
 
 # --------------------------------------------------------------------------------------- options
 
@@ -61,6 +70,50 @@ def mesh_from(path: Path, dim: int) -> Mesh:
     if mesh.dim != dim:
         raise ValueError(f"--mesh {path} has {mesh.dim} dimensions; allowed: {dim}")
     return mesh
+
+
+def elements_in_box(option: str, cells: int, dim: int) -> int:
+    """How many simplices a box has that an option cuts into so many cells in each direction.
+
+    Raises
+    ------
+    ValueError
+        If there is no cell, or there are more than the 32-bit numbers of vertices.
+    """
+    check_count(option, cells, np.iinfo(np.int32).max)
+    return math.factorial(dim) * cells**dim
+
+
+def refuse_large_box(
+    option: str,
+    cells: int,
+    dim: int,
+    arguments: argparse.Namespace,
+    fields: int,
+    states: int,
+    faces: int,
+) -> None:
+    """Raise a ValueError if the host cannot hold a box, its geometry or a run, before it is made.
+
+    What a run needs of a GPU, and of the host more exactly, is known to the solver, and asked for
+    by `refuse_if_too_large`.
+
+    Parameters
+    ----------
+    option, cells, dim
+        As of `elements_in_box`.
+    arguments : argparse.Namespace
+        With `order`, `dtype` and `device`.
+    fields, states, faces : int
+        Arrays of states, and of values on faces, that a run by the reference has at the same time.
+    """
+    K, element = elements_in_box(option, cells, dim), NodalElement(dim, arguments.order)
+    each, node = SET_UP_BYTES[dim]
+    needs = each + node * element.Np
+    if find_device(arguments.device).kind == "cpu":
+        values = fields * (states * element.Np + faces * (dim + 1) * element.Nfp)
+        needs = max(needs, values * np.dtype(arguments.dtype).itemsize)
+    check_memory(f"{option} {cells}, {K} elements of order {arguments.order},", K * needs)
 
 
 def named(option: str, text: str, names: list[str]) -> tuple[str | None, str]:
@@ -307,13 +360,14 @@ def begin(
 
 
 def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
-    """Raise a ValueError if a run needs more bytes than the device has."""
-    has = solver.device.memory_bytes
-    if has is not None and needs > has:
+    """Raise a ValueError if a run needs more bytes than the device has, or the host without one."""
+    own = solver.device.memory_bytes
+    has, whose = (host_bytes(), "the host") if own is None else (own, solver.device.name)
+    if needs > has:
         raise ValueError(
             f"{solver.mesh.K} elements of order {solver.element.order} in {solver.dtype} need "
-            f"about {needs / 2**30:.1f} GiB; allowed: the {has / 2**30:.1f} GiB of "
-            f"{solver.device.name}. Take float32, a lower order or a coarser mesh"
+            f"about {bytes_text(needs)}; allowed: the {bytes_text(has)} of {whose}. Take float32, "
+            "a lower order or a coarser mesh"
         )
 
 

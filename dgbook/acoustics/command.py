@@ -17,9 +17,9 @@ from dgbook.acoustics.bench import (  # noqa: F401  the other verbs of this fami
 )
 from dgbook.acoustics.exact import CubeMode, PlaneWave
 from dgbook.acoustics.output import write_fields
-from dgbook.acoustics.problem import CONDITIONS, FLUXES
+from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES
 from dgbook.acoustics.reference import BASES
-from dgbook.acoustics.solver import PATHS, Solver
+from dgbook.acoustics.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.solving import DTYPES, March
 from dgbook.time import lsrk45
@@ -80,7 +80,6 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Solve the acoustic equations in a cube or on a Gmsh file, and write files for ParaView."""
     options.check_positive("--t-end", arguments.t_end)
-    options.check_count("--cells", arguments.cells)
     if arguments.wave_delay is not None:
         options.check_finite("--wave-delay", arguments.wave_delay)
     files = running.files_of(arguments, write_fields)
@@ -139,6 +138,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _mesh(arguments: argparse.Namespace) -> Mesh:
     if arguments.mesh is None:
+        arrays = len(FIELDS), *REFERENCE_ARRAYS[arguments.basis]
+        running.refuse_large_box("--cells", arguments.cells, 3, arguments, *arrays)
         return box((arguments.cells,) * 3, -1.0, 1.0)
     return running.mesh_from(arguments.mesh, 3)
 

@@ -33,6 +33,9 @@ LAUNCHERS = {
 PAPER = {"nodal": "node", "bernstein": "factored"}
 """Which of the paper's sets of kernels runs if no plan is given, see `plans.KERNEL_SETS`."""
 
+REFERENCE_ARRAYS = {"nodal": (7, 2), "bernstein": (9, 10)}
+"""Of states, and of values on faces, that a run by the reference has at the same time: measured."""
+
 Launcher = NodalLauncher | BernsteinLauncher | FusedLauncher | BernsteinFusedLauncher
 Plan = NodePlan | ElementPlan | BernsteinPlan | FusedPlan | BernsteinFusedPlan
 
@@ -173,7 +176,7 @@ class Solver(NodalSolver):
         """
         states, faces = 3, int(isinstance(self._plan, ElementPlan))
         if self.device.kind == "cpu":
-            states, faces = {"nodal": (7, 2), "bernstein": (9, 10)}[self.basis]
+            states, faces = REFERENCE_ARRAYS[self.basis]
         values = states * self.element.Np + faces * 4 * self.element.Nfp
         return self.mesh.K * (len(FIELDS) * values + 40) * self.dtype.itemsize
 

@@ -17,7 +17,7 @@ from dgbook.euler.bench import (  # noqa: F401  the other verbs of this family
 from dgbook.euler.cost import STAGES
 from dgbook.euler.exact import Stream, Vortex
 from dgbook.euler.output import write_fields
-from dgbook.euler.problem import FLUXES, GAMMA
+from dgbook.euler.problem import FIELDS, FLUXES, GAMMA
 from dgbook.euler.solver import PATHS, FlowError, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.solving import DTYPES, March
@@ -26,6 +26,8 @@ LOWER, UPPER = -5.0, 5.0  # chen's box
 SIDES = ("x-", "x+", "y-", "y+")
 WORDS = ("wall", "farfield", "vortex")
 INITIAL = ("vortex", "stream")
+REFERENCE_STATES = 11
+"""Arrays as large as a state that a run by the reference has at the same time."""
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +85,6 @@ def run(arguments: argparse.Namespace) -> None:
     options.check_finite("--angle", arguments.angle)
     options.check_finite("--strength", arguments.strength)
     options.check_finite("--center", *arguments.center)
-    options.check_count("--box", arguments.box)
     files = running.files_of(arguments, write_fields)
     mesh, words = _domain(arguments)
     stream, vortex = _flows(arguments, mesh)
@@ -151,7 +152,7 @@ def memory_bytes(solver: Solver) -> int:
     states, others = {
         "fused": (5, 0),
         "paper": (6, 3 * tables.Nfp),
-        "cpu": (11, 2 * tables.Nq + 3 * tables.Ne),
+        "cpu": (REFERENCE_STATES, 2 * tables.Nq + 3 * tables.Ne),
     }[path]
     values = 4 * (states * tables.Np + others) + 32
     return solver.mesh.K * values * solver.dtype.itemsize
@@ -174,6 +175,8 @@ def _domain(arguments: argparse.Namespace) -> tuple[Mesh, dict[str, str]]:
                 f"--boundary: {axis}-={words[f'{axis}-']}, {axis}+={words[f'{axis}+']}; allowed: "
                 "periodic for both or neither"
             )
+    arrays = len(FIELDS), REFERENCE_STATES, 0
+    running.refuse_large_box("--box", arguments.box, 2, arguments, *arrays)
     mesh = box((arguments.box,) * 2, LOWER, UPPER, periodic=joined)
     return mesh, {name: word for name, word in words.items() if word != "periodic"}
 

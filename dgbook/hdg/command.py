@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from dgbook import options, running
+from dgbook.checks import check_memory
 from dgbook.element import MAX_ORDER
 from dgbook.element.checks import check_integer
 from dgbook.gpu import Device
@@ -30,7 +31,7 @@ from dgbook.hdg.discretisation import discretise
 from dgbook.hdg.exact import Couette, Sines
 from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.local import State
-from dgbook.hdg.memory import Memory, memory_of
+from dgbook.hdg.memory import Memory, least_host_bytes, memory_of
 from dgbook.hdg.output import write_fields
 from dgbook.hdg.preconditioner import PRECONDITIONERS
 from dgbook.hdg.problem import (
@@ -47,6 +48,7 @@ from dgbook.hdg.system import to_host
 from dgbook.mesh import Mesh, box
 
 PROBLEMS = ("poisson", "convection", "couette", "cylinder")
+GAS = ("couette", "cylinder")
 WALLS = ("adiabatic", "isothermal", "slip")
 WORDS = (*WALLS, "farfield")
 
@@ -206,6 +208,8 @@ def _convection(arguments: argparse.Namespace) -> Case:
 def _square(arguments: argparse.Namespace) -> Mesh:
     if arguments.mesh is not None:
         return running.mesh_from(arguments.mesh, arguments.dim)
+    K = running.elements_in_box("--cells", arguments.cells, arguments.dim)
+    _refuse_large(f"--cells {arguments.cells}", K, arguments)
     return box((arguments.cells,) * arguments.dim)
 
 
@@ -255,6 +259,8 @@ class Body(Case):
 
 def _body(arguments: argparse.Namespace) -> Case:
     if arguments.mesh is None:
+        K = round(arguments.around**2 * math.log(2 * arguments.radius) / math.pi)  # squares, cut
+        _refuse_large(f"--around {arguments.around}", max(1, K), arguments)
         mesh = cylinder_mesh(arguments.around, arguments.radius)
     else:
         mesh = running.mesh_from(arguments.mesh, 2)
@@ -295,10 +301,10 @@ def _check(arguments: argparse.Namespace) -> None:
         value = getattr(arguments, name)
         if value is not None:
             options.check_positive(f"--{name.replace('_', '-')}", value)
-    options.check_count("--cells", arguments.cells)
+    options.check_count("--around", arguments.around, np.iinfo(np.int32).max)
+    options.check_positive("--radius", arguments.radius)
     options.check_finite("--angle", arguments.angle)
-    gas = arguments.problem in ("couette", "cylinder")
-    if gas and arguments.dim != 2:
+    if arguments.problem in GAS and arguments.dim != 2:
         raise ValueError(f"--dim {arguments.dim} with --problem {arguments.problem}; allowed: 2")
     if arguments.boundary and arguments.problem != "cylinder":
         raise ValueError(
@@ -314,6 +320,24 @@ def _check(arguments: argparse.Namespace) -> None:
         raise FileNotFoundError(f"--output {output}: there is no folder {output.parent}")
     if not os.access(output.parent, os.W_OK | os.X_OK) or output.is_dir():
         raise ValueError(f"--output {output} cannot be written")
+
+
+def _refuse_large(option: str, K: int, arguments: argparse.Namespace) -> None:
+    """Raise a ValueError if the host cannot hold a mesh of K elements or its systems."""
+    check_memory(
+        f"{option}, {K} elements of order {arguments.order},",
+        max(
+            K * running.MESH_BYTES[arguments.dim],
+            least_host_bytes(
+                arguments.dim,
+                K,
+                arguments.order,
+                4 if arguments.problem in GAS else 1,
+                find_device(arguments.device).kind == "cuda",
+                arguments.linear == "direct",
+            ),
+        ),
+    )
 
 
 def _description(case: Case, order: int, n_c: int, needs: Memory, device: Device) -> str:

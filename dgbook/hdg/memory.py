@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from math import comb, log2
 
@@ -10,6 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from dgbook.checks import bytes_text, host_bytes
 from dgbook.element import simplex_quadrature, triangle_quadrature
 from dgbook.gpu import Device
 from dgbook.hdg.blocks import face_columns, face_nodes
@@ -61,11 +61,11 @@ class Memory:
     parts: str
 
     def __str__(self) -> str:
-        there = [f"{text(self.host)} of the host's memory"] if self.host else []
-        there += [f"{text(self.device)} of the device's"] if self.device else []
+        there = [f"{bytes_text(self.host)} of the host's memory"] if self.host else []
+        there += [f"{bytes_text(self.device)} of the device's"] if self.device else []
         return (
-            f"about {' and '.join(there)}: matrix {text(self.matrix)}, "
-            f"elements {text(self.elements)}; besides stacks of elements, and then {self.parts}"
+            f"about {' and '.join(there)}: matrix {bytes_text(self.matrix)}, elements "
+            f"{bytes_text(self.elements)}; besides stacks of elements, and then {self.parts}"
         )
 
 
@@ -93,7 +93,7 @@ def memory_of(mesh: Mesh, order: int, n_c: int, device: Device, linear: Gmres | 
     """
     dim = mesh.dim
     faces, m = _faces(mesh), n_c * face_nodes(dim, order)
-    matrix, elements = _kept(mesh, order, n_c)
+    matrix, elements = kept_bytes(dim, mesh.K, faces, order, n_c)
     there = device.kind == "cuda"
 
     def checked(solver: int, parts: str) -> Memory:
@@ -108,15 +108,35 @@ def memory_of(mesh: Mesh, order: int, n_c: int, device: Device, linear: Gmres | 
 
     def direct(blocks: int) -> Memory:
         factors = blocks * m * m * FACTOR
-        parts = f"factors, {text(factors)}, and copies of the matrix, {text(COPIES * matrix)}"
-        return checked(factors + COPIES * matrix, parts)
+        copies = COPIES * matrix
+        parts = f"factors, {bytes_text(factors)}, and copies of the matrix, {bytes_text(copies)}"
+        return checked(factors + copies, parts)
 
     if linear is None:
         direct(least_fill(faces, dim))  # where that is too much already, nothing is eliminated
         return direct(fill(face_columns(mesh), m))
     gmres = linear.memory_of(faces, 2 * dim + 1, m)
-    parts = f"GMRES, {text(gmres.most)}, of which {text(gmres.vectors)} for vectors"
+    parts = f"GMRES, {bytes_text(gmres.most)}, of which {bytes_text(gmres.vectors)} for vectors"
     return checked(gmres.most, parts)
+
+
+def least_host_bytes(dim: int, K: int, order: int, n_c: int, there: bool, direct: bool) -> int:
+    """Bytes of the host that `solve` takes with K elements at least, before there is a mesh.
+
+    Parameters
+    ----------
+    dim, K, order, n_c : int
+    there : bool
+        Whether elements are condensed on a GPU.
+    direct : bool
+        Whether the trace system is solved on the host.
+    """
+    faces = (dim + 1) * K // 2
+    matrix, elements = kept_bytes(dim, K, faces, order, n_c)
+    if not direct:
+        return 0 if there else matrix + elements
+    factors = least_fill(faces, dim) * (n_c * face_nodes(dim, order)) ** 2 * FACTOR
+    return (1 + COPIES) * matrix + factors + (0 if there else elements)
 
 
 def device_bytes(mesh: Mesh, order: int, n_c: int, linear: Gmres | None) -> int:
@@ -132,8 +152,8 @@ def device_bytes(mesh: Mesh, order: int, n_c: int, linear: Gmres | None) -> int:
         If it is there; without one only elements are condensed there.
     """
     dim = mesh.dim
-    matrix, elements = _kept(mesh, order, n_c)
     faces, m = _faces(mesh), n_c * face_nodes(dim, order)
+    matrix, elements = kept_bytes(dim, mesh.K, faces, order, n_c)
     Nfp, Np = face_nodes(dim, order), comb(order + dim, dim)
     Nz = Np + (dim + 1) * Nfp
     Nq = most_points(dim, order)
@@ -157,8 +177,8 @@ def check_device(mesh: Mesh, order: int, n_c: int, device: Device, linear: Gmres
 def _refuse(mesh: Mesh, order: int, needs: int, has: int | None, whose: str) -> None:
     if has is not None and needs > has:
         raise ValueError(
-            f"{mesh.K} elements of order {order} need about {text(needs)}; allowed: the "
-            f"{text(has)} of {whose}. Take a lower order or a coarser mesh"
+            f"{mesh.K} elements of order {order} need about {bytes_text(needs)}; allowed: the "
+            f"{bytes_text(has)} of {whose}. Take a lower order or a coarser mesh"
         )
 
 
@@ -166,12 +186,11 @@ def _faces(mesh: Mesh) -> int:
     return ((mesh.dim + 1) * mesh.K + len(mesh.boundary_faces)) // 2
 
 
-def _kept(mesh: Mesh, order: int, n_c: int) -> tuple[int, int]:
-    """Bytes of the matrix, and of what recovers u."""
-    dim = mesh.dim
+def kept_bytes(dim: int, K: int, faces: int, order: int, n_c: int) -> tuple[int, int]:
+    """Bytes of the matrix, and of what recovers u, with K elements."""
     m = n_c * face_nodes(dim, order)
-    matrix = _faces(mesh) * (2 * dim + 1) * m * m * NUMBER
-    return matrix, mesh.K * n_c * comb(order + dim, dim) * ((dim + 1) * m + 1) * NUMBER
+    matrix = faces * (2 * dim + 1) * m * m * NUMBER
+    return matrix, K * n_c * comb(order + dim, dim) * ((dim + 1) * m + 1) * NUMBER
 
 
 def most_points(dim: int, order: int) -> int:
@@ -209,16 +228,3 @@ def fill(columns: np.ndarray, m: int) -> int:
     relax = -(-RELAX // m)
     factors = splu(graph, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, relax=relax)
     return factors.nnz - faces  # both have a diagonal, which is stored once
-
-
-def host_bytes() -> int:
-    """The host's memory."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-def text(nbytes: int) -> str:
-    """Bytes in the unit that suits them."""
-    for unit, power in (("GiB", 30), ("MiB", 20)):
-        if nbytes >= 2**power:
-            return f"{nbytes / 2**power:.1f} {unit}"
-    return f"{nbytes / 2**10:.1f} KiB"

@@ -233,8 +233,8 @@ class Poisson(Problem):
     """-div(kappa grad u) = s, for one field u or for several that do not see one another.
 
     With f = -kappa q and q = grad u. The stabilisation is kappa / length, the same on every mesh:
-    then u and q converge as h^(k+1), and the post-processed u as h^(k+2) (Cockburn, Dong, Guzman,
-    Math. Comp. 77, 2008).
+    then u and q converge as h^(k+1) and, for k of 1 or more, the post-processed u as h^(k+2)
+    (Cockburn, Dong, Guzman, Math. Comp. 77, 2008).
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook import options, records
+from dgbook import options, records, running
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
@@ -21,7 +21,7 @@ from dgbook.linear import matmul, reference
 from dgbook.linear.cost import Cost, costs
 from dgbook.linear.plan import Plan, plans, subject
 from dgbook.linear.problem import FLUXES, System, advection, standing_wave, transported, wave
-from dgbook.linear.solver import PATHS, Solver
+from dgbook.linear.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.records import live
 from dgbook.solving import DTYPES
@@ -53,8 +53,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Advect a sine around the unit box, or let a wave stand in it, and print the error."""
     dim = arguments.dim
-    options.check_count("--cells", arguments.cells)
     options.check_positive("--t-end", arguments.t_end)
+    system = _system(arguments.system, dim)
+    arrays = system.n, *REFERENCE_ARRAYS[dim]
+    running.refuse_large_box("--cells", arguments.cells, dim, arguments, *arrays)
     if arguments.system == "advection":
         exact = transported(VELOCITY[:dim], lambda *x: np.sin(2 * np.pi * sum(x)))
     else:
@@ -62,13 +64,14 @@ def run(arguments: argparse.Namespace) -> None:
     solver = Solver(
         _mesh((arguments.cells,) * dim, arguments.system),
         arguments.order,
-        _system(arguments.system, dim),
+        system,
         arguments.flux,
         _boundary(arguments.system),
         arguments.dtype,
         arguments.device,
         arguments.path,
     )
+    running.refuse_if_too_large(solver, solver.memory_bytes())
     print(solver.device.sentence)
     u = solver.interpolate(lambda *x: exact(*x, 0.0))
     start = time.perf_counter()

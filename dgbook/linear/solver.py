@@ -21,6 +21,9 @@ from dgbook.time import lsrk45
 
 PATHS = ("fused", "split")
 UPDATE_THREADS = 256
+REFERENCE_ARRAYS = {1: (6, 2), 2: (8, 2), 3: (11, 1)}
+"""By dimensions those of states, and of values on faces, that a run by the reference has at the
+same time: measured."""
 
 
 class Solver(NodalSolver):
@@ -124,6 +127,17 @@ class Solver(NodalSolver):
         """
         fastest = float(self.operator.speeds.sum(axis=1).max())
         return 4 / ((self.element.order + 1) ** 2 * fastest)
+
+    def memory_bytes(self) -> int:
+        """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
+
+        On a device the state, the residual and du/dt or the new state, geometry and links.
+        """
+        dim, n, element = self.mesh.dim, self.system.n, self.element
+        states, faces = REFERENCE_ARRAYS[dim] if self.device.kind == "cpu" else (3, 0)
+        values = n * (states * element.Np + faces * (dim + 1) * element.Nfp)
+        geometry = (2 * dim + 1) * n * n * self.dtype.itemsize + 12 * (dim + 1)
+        return self.mesh.K * (values * self.dtype.itemsize + geometry)
 
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
         return self.launcher.stepper(u, dt, self.path)

@@ -17,8 +17,8 @@ from dgbook.maxwell.bench import (  # noqa: F401  the other verbs of this family
 )
 from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.output import write_fields
-from dgbook.maxwell.problem import CONDITIONS, FLUXES, PlaneWave, Scatterer
-from dgbook.maxwell.solver import PATHS, Solver
+from dgbook.maxwell.problem import CONDITIONS, FIELDS, FLUXES, PlaneWave, Scatterer
+from dgbook.maxwell.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.solving import DTYPES, March
 from dgbook.time import lsrk45
@@ -75,7 +75,6 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Solve Maxwell's equations in a cube or on a Gmsh file, and write files for ParaView."""
     options.check_positive("--t-end", arguments.t_end)
-    options.check_count("--cells", arguments.cells)
     if arguments.wave_delay is not None:
         options.check_finite("--wave-delay", arguments.wave_delay)
     files = running.files_of(arguments, write_fields)
@@ -136,6 +135,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _mesh(arguments: argparse.Namespace) -> Mesh:
     if arguments.mesh is None:
+        arrays = len(FIELDS), *REFERENCE_ARRAYS
+        running.refuse_large_box("--cells", arguments.cells, 3, arguments, *arrays)
         return box((arguments.cells,) * 3)
     return running.mesh_from(arguments.mesh, 3)
 

@@ -15,6 +15,9 @@ CANNOT = "cannot be reproduced because"
 NOT_YET = "not yet in this version"
 ALONE = "ours alone: the paper prints no values"
 
+WIDTH = 100
+"""Of the text, in letters: a terminal's."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -76,17 +79,19 @@ class Verdict:
     def __str__(self) -> str:
         item, name = self.item, self.paper.name
         head = [f"{name}, {item.number}: {item.title}", f"{item.kind}, chapter {item.chapter}"]
-        head += textwrap.wrap(item.note, 100)
-        verdict = textwrap.wrap(f"Verdict: {self.sentence}", 100)
+        if item.note:
+            head.append(item.note)
+        if self.cells and item.kind == "measurement":
+            ours = f", ours [{self.ours.label} {self.ours.source}]" if self.ours else ""
+            head.append(f"paper [PAPER {name}]{ours}")
+        head = [line for text in head for line in textwrap.wrap(text, WIDTH)]
+        verdict = textwrap.wrap(f"Verdict: {self.sentence}", WIDTH)
         return "\n".join([*head, *self._table(), *verdict])
 
     def _table(self) -> list[str]:
         if not self.cells:
             return []
-        measured = self.item.kind == "measurement"
-        theirs = f"paper [PAPER {self.paper.name}]" if measured else "paper"
-        ours = f"ours [{self.ours.label} {self.ours.source}]" if measured and self.ours else "ours"
-        lines = [["", "", theirs] + ([ours, "ours / paper"] if self.ours else [])]
+        lines = [["", "", "paper"] + (["ours", "ours / paper"] if self.ours else [])]
         for i, cell in enumerate(self.cells):
             unit = self.item.units.get(cell.column, "")
             repeated = i > 0 and self.cells[i - 1].row == cell.row

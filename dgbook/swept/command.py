@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from dgbook import options
+from dgbook.checks import check_memory
 from dgbook.records import live
 from dgbook.swept import exact
 from dgbook.swept.bench import (  # noqa: F401  the other verbs of this family
@@ -21,6 +22,7 @@ from dgbook.swept.bench import (  # noqa: F401  the other verbs of this family
 from dgbook.swept.plan import DTYPES, SCHEMES, Plan
 from dgbook.swept.problem import PROBLEMS
 from dgbook.swept.solver import Solver
+from dgbook.time import MOST_STEPS
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Advance a problem in one dimension, and say how far it is from the exact solution."""
-    options.check_count("--steps", arguments.steps)
+    options.check_count("--steps", arguments.steps, MOST_STEPS)
     output = arguments.output
     if output and (output.suffix != ".npz" or not output.parent.is_dir()):
         raise ValueError(f"--output {output}; allowed: a name that ends in .npz, in a folder")
@@ -61,6 +63,8 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.device,
         plan,
     )
+    states = 4 * len(solver.problem.fields) * solver.dtype.itemsize  # what Classic has at a time
+    check_memory(f"--n {arguments.n}", solver.n * states)
     every = solver.steps_between_results
     steps = math.ceil(arguments.steps / every) * every
     t = steps * solver.time_step

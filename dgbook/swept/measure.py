@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -20,6 +23,7 @@ from dgbook.swept.cost import cost
 from dgbook.swept.kernels.barrier import make_barriers
 from dgbook.swept.plan import Plan, default_plan, illegal, plans, steps_between_results
 from dgbook.swept.problem import Euler, Problem, as_problem
+from dgbook.swept.ranks import RANK_SCHEMES, Ranks, bind, on_ranks, tell, world
 from dgbook.swept.solver import Classic, Solver
 
 SIZES = tuple(2**k for k in range(11, 24))
@@ -30,8 +34,12 @@ BEST = 3
 CORE_SIZES = tuple(2**k for k in range(11, 21))
 SINGLE = "a point a thread"
 PYTHON = "launched from Python"
+ON_THREADS = "cores"
+ON_RANKS = "ranks"
 BARRIERS = 1000
 CORE_STEPS = 256
+RANK_STEPS = 128, 1024
+"""On many points and on few: a call copies a rank's points, and a sample waits for all ranks."""
 PYTHON_STEPS = 64
 RECORDED_STEPS = 256
 """In a call at least: a graph of two launches would show what a replay costs, not a launch."""
@@ -210,14 +218,81 @@ def core_rows(
     device: Device,
     ceiling: Ceilings,
 ) -> Rows:
-    """Figure 10: Classic and the swept rule on a core and on all, to stand beside the GPU."""
+    """Figure 10: Classic and the swept rule on the processor, to stand beside the GPU.
+
+    On MPI ranks as in the paper, then on a core and on all by Numba's threads. Where ranks cannot
+    be had a warning says why, and only the others are measured.
+    """
+    problems = [as_problem(problem) for problem in problems]
+    cells = [
+        (scheme, n, dtype)
+        for scheme in schemes
+        if scheme in RANK_SCHEMES
+        for dtype in dtypes
+        for n in sizes
+        if n in CORE_SIZES
+    ]
+    for problem in problems:
+        try:
+            yield from rank_rows(problem, cells, ceiling)
+        except RuntimeError as trouble:
+            warnings.warn(f"{problem.name}: nothing measured on ranks: {trouble}", stacklevel=2)
+    for problem in problems:
+        yield from thread_rows(problem, cells, ceiling)
+
+
+def thread_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: Ceilings) -> Rows:
+    """Schemes, sizes and precisions on a core and on all, by Numba's threads."""
     host = find_device("cpu")
-    for problem in map(as_problem, problems):
-        for scheme in (s for s in schemes if s in ("classic", "shared")):
-            for dtype in dtypes:
-                for n in (n for n in sizes if n in CORE_SIZES):
-                    for cores in sorted({1, all_cores()}):
-                        yield core_row(problem, scheme, n, dtype, cores, host, ceiling)
+    for scheme, n, dtype in cells:
+        for cores in sorted({1, all_cores()}):
+            yield core_row(problem, scheme, n, dtype, cores, host, ceiling)
+
+
+def rank_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: Ceilings) -> Rows:
+    """Schemes, sizes and precisions on MPI ranks, a core each; started once for all.
+
+    As many as there are cores, or the next lower power of two, so that points divide among them.
+    Nodes are those of threads. The final gathering of the points is left out.
+
+    Raises
+    ------
+    RuntimeError
+        Where there is no MPI, or its ranks fail.
+    """
+    ranks, host, cells = 2 ** int(np.log2(all_cores())), find_device("cpu"), list(cells)
+    asked = []
+    for scheme, n, dtype in cells:
+        plan = core_plan(problem, n, dtype, ranks) if scheme == "shared" else Plan(256)
+        steps = rank_steps(problem, scheme, plan, n)
+        asked.append((problem.name, scheme, n, dtype, plan.threads, steps))
+    program = "from dgbook.swept import measure; measure.answer()"
+    for cell, seconds in zip(asked, on_ranks(ranks, program, [ranks, asked]), strict=True):
+        _, scheme, n, dtype, node, steps = cell
+        timing = Timing(tuple(seconds), steps)
+        found = row(problem, scheme, Plan(node), n, dtype, timing, ceiling, host, ON_RANKS)
+        yield found | {"size": found["size"] | {"cores": ranks, "ranks": ranks}}
+
+
+def rank_steps(problem: Problem, scheme: str, plan: Plan, n: int) -> int:
+    """Steps of a sample: of the swept rule two launches at least, so that diamonds are whole."""
+    every = steps_between_results(problem, scheme, plan)
+    fewest, most = RANK_STEPS
+    least = max(fewest, min(most, most * 2**13 // n))
+    return max(2, -(-least // every)) * every
+
+
+def answer() -> None:
+    """What each of those ranks does: asked on its command line, the first prints seconds a step."""
+    comm, (size, asked) = world(), json.loads(sys.argv[1])
+    if comm.size != size:
+        raise RuntimeError(f"{comm.size} ranks of {size}: mpiexec is not of mpi4py's MPI")
+    bind(comm.rank, size)
+    for name, scheme, n, dtype, node, steps in asked:
+        ranks = Ranks(name, scheme, n, dtype, node, comm)
+        seconds = ranks.seconds_per_step(state(ranks.problem, n), steps)
+        if comm.rank == 0:
+            tell(seconds)
 
 
 def core_plan(problem: Problem, n: int, dtype: str, cores: int) -> Plan:
@@ -245,7 +320,7 @@ def core_row(
     with on_cores(cores):
         advance = solver.launcher(state(problem, n)).record(steps)
         timing = per_step(measure(advance, host), steps)
-    found = row(problem, scheme, plan, n, dtype, timing, ceiling, host, "cores")
+    found = row(problem, scheme, plan, n, dtype, timing, ceiling, host, ON_THREADS)
     return found | {"size": found["size"] | {"cores": cores}}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.swept.problem import Problem
+from dgbook.time import MOST_STEPS
 
 SCHEMES = ("classic", "shared", "hybrid", "register", "persistent", "tiled")
 SWEPT = ("shared", "hybrid", "register")
@@ -17,6 +18,10 @@ MOST_POINTS = 8
 WIDE_THREADS = (64, 128, 256)
 MOST_VALUES = 12
 """Of a thread, points times fields, in plans worth trying: its registers hold them twice."""
+MOST_INDEX = 2**31 - 2**24
+"""Of a point, which kernels count with 32 bits and a sign; threads look beyond the last one."""
+MOST_STATES = 2**32
+"""Fields times points, positions of 32 bits without a sign."""
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,8 @@ def check_steps(problem: Problem, scheme: str, plan: Plan, steps: int) -> None:
     """
     if not isinstance(steps, int | np.integer) or isinstance(steps, bool):
         raise TypeError(f"steps = {steps!r}; allowed: an integer")
+    if steps > MOST_STEPS:
+        raise ValueError(f"steps = {steps}; allowed: up to {MOST_STEPS:.0e}")
     every = steps_between_results(problem, scheme, plan)
     if steps < 1 or steps % every:
         below = max(1, steps // every) * every

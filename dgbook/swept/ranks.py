@@ -8,7 +8,17 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -23,6 +33,10 @@ from dgbook.swept.problem import PROBLEMS, Problem, as_problem
 
 RANK_SCHEMES = ("classic", "shared")
 SAMPLES = 20
+LIMIT = 300.0
+"""Seconds that ranks have for all that they are asked."""
+ANSWER = "answer: "
+INSTALL = "pip install 'dgbook[mpi]', and mpich where the system has no MPI of its own"
 
 
 def world() -> Any:
@@ -36,10 +50,7 @@ def world() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise RuntimeError(
-            f"MPI ranks need mpi4py and an MPI ({error}): pip install 'dgbook[mpi]', and mpich "
-            "where the system has no MPI of its own"
-        ) from error
+        raise RuntimeError(f"MPI ranks need mpi4py and an MPI ({error}): {INSTALL}") from error
     return MPI.COMM_WORLD
 
 
@@ -98,11 +109,33 @@ class Ranks:
     def run(self, u: np.ndarray, steps: int) -> np.ndarray:
         """The state `steps` time steps after u, (fields, n), on every rank; u stays as it is."""
         check_steps(self.problem, self.scheme, self.plan, steps)
-        mine = u[:, self.first : self.first + self.points].astype(self.dtype)
-        mine = (self._classic if self.scheme == "classic" else self._swept)(mine, steps)
+        mine = self._advance(self._part(u), steps)
         parts = np.empty((self.comm.size, self.fields, self.points), self.dtype)
         self.comm.Allgather(np.ascontiguousarray(mine), parts)
         return parts.transpose(1, 0, 2).reshape(self.fields, self.n)
+
+    def seconds_per_step(self, u: np.ndarray, steps: int) -> list[float]:
+        """What a step takes from u on, in samples of `steps`: `SAMPLES` of them.
+
+        Each rank goes on with its part of the points: nothing is gathered meanwhile.
+        """
+        check_steps(self.problem, self.scheme, self.plan, steps)
+        mine, seconds = self._advance(self._part(u), steps), []  # compiles
+        for _ in range(SAMPLES):
+            self.comm.Barrier()
+            start = time.perf_counter()
+            mine = self._advance(mine, steps)
+            self.comm.Barrier()
+            seconds.append((time.perf_counter() - start) / steps)
+        return seconds
+
+    def _part(self, u: np.ndarray) -> np.ndarray:
+        """This rank's of all points, a copy."""
+        return u[:, self.first : self.first + self.points].astype(self.dtype)
+
+    def _advance(self, mine: np.ndarray, steps: int) -> np.ndarray:
+        """This rank's points so many steps later; the given ones may be overwritten."""
+        return (self._classic if self.scheme == "classic" else self._swept)(mine, steps)
 
     def _pass(self, values: np.ndarray, to: int, out_of: int) -> np.ndarray:
         """Send values to a rank and return what another sends."""
@@ -117,8 +150,8 @@ class Ranks:
         u, other = (np.empty((self.fields, width), self.dtype) for _ in range(2))
         u[:, reach:-reach] = mine
         where = reach, reach + points, reach - self.first, width, self.n
-        for substep in range(steps * stages):
-            fill = make_fill(self.problem, self.dtype.name, substep % stages)
+        fills = [make_fill(self.problem, self.dtype.name, stage) for stage in range(stages)]
+        for fill in fills * steps:
             last, first = u[:, points:-reach].copy(), u[:, reach : 2 * reach].copy()
             u[:, :reach] = self._pass(last, self.after, self.before)
             u[:, -reach:] = self._pass(first, self.before, self.after)
@@ -154,6 +187,85 @@ class Ranks:
         return mine
 
 
+def launcher() -> str:
+    """Where MPI's mpiexec is: an environment's own, whose library mpi4py prefers, or on the PATH.
+
+    Raises
+    ------
+    RuntimeError
+        Where there is none, or no mpi4py.
+    """
+    found = shutil.which("mpiexec")
+    if sys.prefix != sys.base_prefix:
+        found = shutil.which("mpiexec", path=Path(sys.executable).parent) or found
+    for name, there in (("mpiexec", found), ("mpi4py", importlib.util.find_spec("mpi4py"))):
+        if not there:
+            raise RuntimeError(f"MPI ranks need {name}, which is not installed: {INSTALL}")
+    return found
+
+
+def on_ranks(ranks: int, program: str, asked: Any, limit: float = LIMIT) -> Iterator[Any]:
+    """Start a program on ranks of this machine, a core each, and yield its answers as they come.
+
+    The ranks are gone when this ends, also where the caller stops asking or is interrupted.
+
+    Parameters
+    ----------
+    ranks : int
+    program : str
+        Python that finds in ``sys.argv[1]`` what it is asked, in JSON, and calls `tell`.
+    asked : lists, dicts, numbers, text
+    limit : float
+        Seconds until the ranks are ended.
+
+    Raises
+    ------
+    RuntimeError
+        Where there is no MPI, the limit is over, or a rank fails: with the last of what was said.
+    """
+    command = [launcher(), "-n", str(ranks), sys.executable]
+    command += ["-m", "mpi4py", "-c", program, json.dumps(asked)]  # so all end if one fails
+    threads = {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=os.environ | threads,
+        ) as started,
+    ):
+        end, over = threading.Timer(limit, started.terminate), time.monotonic() + limit
+        end.start()
+        try:
+            for line in started.stdout:
+                if line.startswith(ANSWER):  # mpiexec also prints
+                    yield json.loads(line.removeprefix(ANSWER))
+            if started.wait():
+                if time.monotonic() >= over:
+                    raise RuntimeError(f"{ranks} MPI ranks took more than {limit:g} s")
+                errors.seek(0)
+                said = errors.read().decode(errors="replace").strip()
+                raise RuntimeError(f"{ranks} MPI ranks failed: {said[-1000:]}")
+        finally:
+            end.cancel()
+            started.terminate()  # mpiexec then ends its ranks
+
+
+def tell(answer: Any) -> None:
+    """Answer who asked by `on_ranks`."""
+    print(ANSWER + json.dumps(answer), flush=True)
+
+
+def bind(rank: int, ranks: int) -> None:
+    """Keep this process to a core of its own, if the system can and there are enough."""
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    if len(cores) >= ranks:
+        os.sched_setaffinity(0, {cores[rank]})
+
+
 def main() -> None:
     """Time a step on the ranks that this is started on; the first says how long it took."""
     parser = argparse.ArgumentParser(description=main.__doc__)
@@ -166,19 +278,12 @@ def main() -> None:
     given = parser.parse_args()
     numba.set_num_threads(1)  # a rank is a core
     ranks = Ranks(given.problem, given.scheme, given.n, given.dtype, given.node)
-    u, seconds = ranks.problem.initial(given.n), []
-    ranks.run(u, given.steps)  # compiles
-    for _ in range(SAMPLES):
-        ranks.comm.Barrier()
-        start = time.perf_counter()
-        ranks.run(u, given.steps)
-        ranks.comm.Barrier()
-        seconds.append(time.perf_counter() - start)
+    seconds = ranks.seconds_per_step(ranks.problem.initial(given.n), given.steps)
     if ranks.comm.rank == 0:
-        step = live(np.median(seconds) / given.steps * 1e6, "us", device("cpu"))
+        step = live(np.median(seconds) * 1e6, "us", device("cpu"))
         print(
             f"{given.problem} by {given.scheme} on {ranks.comm.size} ranks, {given.dtype}, "
-            f"n = {given.n}: {step} a step, with an Allgather every {given.steps}"
+            f"n = {given.n}: {step} a step"
         )
 
 

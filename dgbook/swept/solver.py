@@ -26,6 +26,8 @@ from dgbook.swept.kernels.tiled import make_tiled
 from dgbook.swept.kernels.wide import make_wide_diamond, make_wide_down, make_wide_up
 from dgbook.swept.plan import (
     DTYPES,
+    MOST_INDEX,
+    MOST_STATES,
     SCHEMES,
     Plan,
     check_steps,
@@ -121,6 +123,9 @@ class Solver:
         check_choice("scheme", scheme, SCHEMES)
         if not isinstance(n, int | np.integer) or isinstance(n, bool):
             raise TypeError(f"n = {n!r}; allowed: an integer")
+        most = min(MOST_INDEX, MOST_STATES // len(self.problem.fields))
+        if n > most:
+            raise ValueError(f"n = {n}; allowed: up to {most}, which 32 bits can number")
         if np.dtype(dtype).name not in DTYPES:
             raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
         self.scheme, self.n, self.dtype = scheme, int(n), np.dtype(dtype)

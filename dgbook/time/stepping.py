@@ -12,6 +12,8 @@ from tqdm.auto import trange
 # t_end - t0 is rarely a multiple of dt in binary: 1.1 / 0.1 is 11.000000000000002, and without this
 # allowance the loop would take a twelfth step. No step grows by more than this share of itself.
 ROUNDING = 1e-12
+MOST_STEPS = 10**12
+"""Refused beyond: even a microsecond a step would be twelve days."""
 
 Rhs = Callable[[np.ndarray, float], np.ndarray]
 Advance = Callable[[Rhs, np.ndarray, float, float], None]
@@ -40,7 +42,8 @@ def steps(t0: float, t_end: float, dt: float) -> tuple[int, float]:
     Raises
     ------
     ValueError
-        If a time is not finite, t_end lies before t0, or dt is not positive and finite.
+        If a time is not finite, t_end lies before t0, dt is not positive and finite, or there would
+        be more than `MOST_STEPS`.
     """
     for name, value in (("t0", t0), ("t_end", t_end)):
         if not math.isfinite(value):
@@ -52,7 +55,12 @@ def steps(t0: float, t_end: float, dt: float) -> tuple[int, float]:
     span = float(t_end) - float(t0)
     if span == 0:
         return 0, float(dt)
-    n = max(1, math.ceil(span / float(dt) * (1 - ROUNDING)))
+    share = span / float(dt) * (1 - ROUNDING)
+    if share > MOST_STEPS:
+        raise ValueError(
+            f"t_end = {t_end}: {share:.3g} steps of dt = {dt:.4g}; allowed: up to {MOST_STEPS:.0e}"
+        )
+    n = max(1, math.ceil(share))
     return n, span / n
 
 

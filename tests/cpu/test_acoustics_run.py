@@ -171,7 +171,7 @@ REFUSED = {
     "--initial zero": (2, "nothing would happen"),
     "--t-end 0": (2, "--t-end 0.0; allowed: positive"),
     "--t-end inf": (2, "--t-end inf; allowed: positive, finite"),
-    "--cells 0": (2, "--cells 0; allowed: 1 or more"),
+    "--cells 0": (2, "--cells 0; allowed: 1 to 2147483647"),
     "--boundary incident --wave-delay nan": (2, "--wave-delay nan; allowed: finite numbers"),
     "--output fields.vtk": (2, "a name that ends in .vtu"),
     "--resume": (2, "--resume needs"),

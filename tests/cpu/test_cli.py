@@ -51,6 +51,7 @@ def plugged(tmp_path, monkeypatch):
     families = tuple(f"dgbook.{family}" for family in FAMILIES)
     for name in [name for name in sys.modules if name.startswith(families)]:
         monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(dgbook, "swept", None, raising=False)  # importing it sets it: to be undone
     # An editable installation finds modules past __path__, through a finder of its own.
     finders = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
     monkeypatch.setattr(sys, "meta_path", finders)
@@ -148,6 +149,19 @@ def test_a_family_gets_its_own_arguments(plugged, capsys):
     assert main(["run", "swept", "--fail"]) == 1
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_where_a_record_cannot_be_written_nothing_is_measured(
+    family, tmp_path, capsys, monkeypatch
+):
+    def measured(arguments):
+        raise AssertionError("it was measured")
+
+    monkeypatch.setattr(f"dgbook.{family}.command.bench", measured)
+    (tmp_path / "file").touch()
+    assert main(["bench", family, "--out", str(tmp_path / "file")]) == 2
+    assert "file: Not a directory; allowed: a folder" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_family_has_its_own_help(plugged, capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["run", "swept", "--help"])
@@ -198,6 +212,72 @@ def test_an_interruption_is_not_a_traceback(plugged, capsys, monkeypatch):
     assert "interrupted" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "elements", "needs"),
+    [
+        ("linear --cells 100000000", 10**8, 10**8 * (200 + 5 * 16)),
+        (
+            "linear --dim 2 --system wave --cells 9000 --order 2",
+            162 * 10**6,
+            162e6 * 3 * (8 * 6 + 18) * 8,
+        ),
+        ("linear --dim 3 --cells 200 --order 8", 48 * 10**6, 48e6 * (11 * 165 + 180) * 8),
+        ("maxwell --cells 100 --order 4", 6 * 10**6, 6e6 * 6 * (11 * 35 + 60) * 8),
+        ("maxwell --cells 100 --order 3 --dtype float32", 6 * 10**6, 6e6 * 6 * 260 * 4),
+        ("acoustics --cells 100 --basis bernstein", 6 * 10**6, 6e6 * 4 * (9 * 35 + 600) * 8),
+        ("euler --box 5000", 50 * 10**6, 50e6 * 4 * 11 * 6 * 8),
+        ("hdg --cells 5000 --order 1 --linear gmres", 50 * 10**6, 50e6 * (1.5 * 20 + 21) * 8),
+        ("hdg --problem cylinder --around 8000 --linear gmres --device cpu", None, None),
+        ("swept --n 1000000000", None, 4 * 8e9),
+    ],
+)
+def test_what_the_host_cannot_hold_is_refused_at_once(
+    options, elements, needs, capsys, monkeypatch
+):
+    def made(*arguments, **keywords):
+        raise AssertionError("it was made")
+
+    for family in ("linear", "maxwell", "acoustics", "euler", "hdg"):
+        monkeypatch.setattr(f"dgbook.{family}.command.box", made)
+    monkeypatch.setattr("dgbook.hdg.command.cylinder_mesh", made)
+    monkeypatch.setattr("dgbook.swept.solver.Solver.initial", made)
+    monkeypatch.setattr("dgbook.checks.host_bytes", lambda: 2**32)
+    assert main(["run", *options.split(), *["--device", "cpu"]]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert "allowed: the 4.0 GiB of the host" in error
+    assert not elements or f", {elements} elements of order" in error
+    assert not needs or f"needs about {needs / 2**30:.1f} GiB" in error
+
+
+def test_what_no_memory_was_left_for_is_not_a_traceback(plugged, capsys, monkeypatch):
+    import dgbook.swept.command as command
+
+    def fails(arguments):
+        raise MemoryError("Unable to allocate 7.28 TiB")
+
+    monkeypatch.setattr(command, "run", fails)
+    assert main(["run", "swept"]) == 1
+    assert capsys.readouterr().err == "python -m dgbook: Unable to allocate 7.28 TiB\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("linear --order 1 --t-end 1e300", "t_end = 1e+300: 3.2e+301 steps of dt = 0.03125"),
+        ("maxwell --order 1 --cells 1 --t-end 1e300", "t_end = 1e+300: "),
+        ("acoustics --order 1 --cells 1 --t-end 1e300", "t_end = 1e+300: "),
+        ("euler --order 1 --box 2 --t-end 1e300", "t_end = 1e+300: "),
+        ("euler --order 1 --box 2 --dt 1e-300", "t_end = 1.0: 1e+300 steps of dt = 1e-300"),
+        ("swept --steps 1000000000001", "--steps 1000000000001; allowed: 1 to 1000000000000"),
+    ],
+)
+def test_more_steps_than_anybody_waits_for_are_refused(options, message, capsys):
+    assert main(["run", *options.split(), "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"python -m dgbook: {message}")
+    assert "allowed: " in error and error.count("\n") == 1
+
+
 # ------------------------------------------------------------------------------------- reproduce
 
 
@@ -210,6 +290,7 @@ def test_reproduce_lists_all_papers(capsys):
         assert f"{paper.name}: {paper.authors}" in out
         for item in paper.items:
             assert f"  {item.id:9} {item.kind:12} {item.state}" in out
+    assert max(map(len, out.splitlines())) <= 100
 
 
 def test_reproduce_lists_one_paper(capsys):

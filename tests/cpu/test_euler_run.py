@@ -235,7 +235,7 @@ REFUSED = {
     "--boundary x-=outflow": (2, "'outflow'; allowed are wall, farfield, vortex, periodic"),
     "--boundary x-=wall": (2, "x-=wall, x+=periodic; allowed: periodic for both or neither"),
     "--t-end 0": (2, "--t-end 0.0; allowed: positive"),
-    "--box -2": (2, "--box -2; allowed: 1 or more"),
+    "--box -2": (2, "--box -2; allowed: 1 to 2147483647"),
     "--center 0 nan": (2, "--center 0 nan; allowed: finite numbers"),
     "--strength nan": (2, "--strength nan; allowed: finite numbers"),
     "--radius inf": (2, "--radius inf; allowed: positive, finite"),

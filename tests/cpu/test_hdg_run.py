@@ -333,7 +333,7 @@ REFUSED = {
     "--problem convection --diffusivity inf": (2, "--diffusivity inf; allowed: positive, finite"),
     "--problem convection --velocity nan 1": (2, "--velocity nan 1; allowed: finite numbers"),
     "--problem cylinder --angle nan": (2, "--angle nan; allowed: finite numbers"),
-    "--cells 0": (2, "--cells 0; allowed: 1 or more"),
+    "--cells 0": (2, "--cells 0; allowed: 1 to 2147483647"),
     "--problem couette --mach 0": (2, "--mach 0.0; allowed: positive"),
     "--problem couette --reynolds nan": (2, "--reynolds nan; allowed: positive"),
     "--max-steps 0": (2, "--max-steps 0; allowed: positive"),

@@ -1,14 +1,16 @@
 """The linear family's reference: rates, exact identities, and an independent assembly."""
 
+import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.polynomial import Legendre, Polynomial
 
-from dgbook import linear, options
+from dgbook import linear, options, running
 from dgbook.__main__ import main
-from dgbook.element import NodalElement
+from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import device
 from dgbook.gpu.roofline import Ceilings
 from dgbook.linear import command, cost, matmul, plan, problem, reference
@@ -581,6 +583,37 @@ def test_run_from_the_command_line(system, dim, capsys):
     printed = capsys.readouterr().out
     assert "LIVE" in printed
     assert float(printed.rpartition("L2 error ")[2]) < 3e-2
+
+
+@pytest.mark.parametrize("order", [1, 4, 8])
+@pytest.mark.parametrize(("dim", "cells"), [(1, 500), (2, 12), (3, 4)])
+def test_the_memory_of_a_run_is_as_estimated(dim, cells, order):
+    s = solver(box((cells,) * dim), order, linear.wave(dim), boundary="wall")
+    u = np.zeros((dim + 1, s.mesh.K, s.element.Np))
+    s.run(u, 1e-9)
+    found = peak(lambda: s.run(u, 1e-9))
+    assert 0.7 < (found + u.nbytes) / s.memory_bytes() < 1.3
+
+
+@pytest.mark.parametrize("order", [1, 4, 8])
+@pytest.mark.parametrize(("dim", "cells"), [(1, 1000), (2, 20), (3, 6)])
+def test_the_memory_of_mesh_and_geometry_is_as_estimated(dim, cells, order):
+    system = linear.advection(command.VELOCITY[:dim])
+    found = peak(lambda: solver(box((cells,) * dim, periodic=True), order, system))
+    K, Np = math.factorial(dim) * cells**dim, space_dimension(dim, order)
+    each, node = running.SET_UP_BYTES[dim]
+    assert 0.8 < found / (K * (each + node * Np)) < 1.5  # of few elements tables count
+    found = peak(lambda: box((cells,) * dim))
+    assert 0.9 < found / (K * running.MESH_BYTES[dim]) < 1.2
+
+
+def peak(function):
+    """Bytes that a call takes at most, beyond those taken before."""
+    tracemalloc.start()
+    function()
+    found = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return found
 
 
 def test_measuring_needs_a_gpu(capsys):

@@ -393,7 +393,7 @@ REFUSED = {
     "--initial zero": (2, "nothing would happen"),
     "--t-end 0": (2, "--t-end 0.0; allowed: positive"),
     "--t-end inf": (2, "--t-end inf; allowed: positive, finite"),
-    "--cells 0": (2, "--cells 0; allowed: 1 or more"),
+    "--cells 0": (2, "--cells 0; allowed: 1 to 2147483647"),
     "--boundary incident --wave-delay nan": (2, "--wave-delay nan; allowed: finite numbers"),
     "--output fields.vtk": (2, "a name that ends in .vtu"),
     "--output nowhere/fields.vtu": (1, "there is no folder nowhere"),
@@ -447,7 +447,9 @@ def test_the_memory_of_a_run_is_as_estimated(order, dtype):
 def test_what_does_not_fit_is_refused():
     solver = Solver(box((2, 2, 2)), 2, device="cpu")
     needs = solver.memory_bytes()
-    running.refuse_if_too_large(solver, needs)  # how much a processor has is not asked
+    running.refuse_if_too_large(solver, needs)
+    with pytest.raises(ValueError, match=r"need about .* of the host"):
+        running.refuse_if_too_large(solver, 2**60)
     solver.device = replace(solver.device, name="a small GPU", memory_bytes=needs - 1)
     with pytest.raises(ValueError, match=r"48 elements of order 2 in float64 need about .* small"):
         running.refuse_if_too_large(solver, needs)

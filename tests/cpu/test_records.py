@@ -143,6 +143,29 @@ def test_an_interrupted_write_leaves_the_older_file_and_nothing_else(tmp_path, m
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_folder_is_tried_before_anything_is_measured(tmp_path):
+    records.check_folder(tmp_path / "new" / "folder")
+    records.check_folder()
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").touch()
+    for wrong, message in (
+        ("file", "Not a directory"),
+        ("file/folder", "Not a directory"),
+        ("record.json", "the name of a record"),
+    ):
+        with pytest.raises(ValueError, match=rf"--out .*{wrong}: {message}; allowed: a folder"):
+            records.check_folder(tmp_path / wrong)
+
+
+def test_what_cannot_be_written_where_it_should_is_kept_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setattr(records.tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "gone").touch()
+    with pytest.raises(RuntimeError, match=r"gone cannot be written to, .*: the record is in") as e:
+        records.save(content(), tmp_path / "gone")
+    kept = Path(str(e.value).partition("the record is in ")[2])
+    assert records.load("maxwell/stage", kept.parent).commit == content()["commit"]
+
+
 def test_an_invalid_record_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="samples"):
         records.save(content(rows=[row(samples=19)]), tmp_path)

@@ -10,6 +10,7 @@ import pytest
 
 from dgbook import reproduce
 from dgbook.gpu.layout import microblock_size, padded, padding_waste
+from dgbook.records import significant
 from dgbook.reproduce import Item, Ours, klockner2009
 from dgbook.reproduce.registry import KINDS, grid
 from dgbook.reproduce.verdict import ALONE, CANNOT, DIFFERS, MATCHES, NOT_YET, UNEXPLAINED
@@ -79,6 +80,22 @@ def test_what_runs_gets_a_verdict_and_the_rest_says_why_not(paper, item):
     text = str(verdict)
     assert text.startswith(f"{paper.name}, {item.number}: ")
     assert re.search(r"\nVerdict: \w", text)
+
+
+@pytest.mark.parametrize(("paper", "item"), ITEMS, ids=NAMES)
+def test_all_numbers_are_told_in_the_width_of_a_terminal(paper, item):
+    verdict = reproduce.compare(paper, item)
+    text = str(verdict)
+    assert max(map(len, text.splitlines())) <= 100
+    if verdict.ours and item.kind == "measurement":
+        origin = f"ours [{verdict.ours.label} {verdict.ours.source}]\n"
+        assert f"\npaper [PAPER {paper.name}], {origin}" in text
+    table = re.split(r"\n +paper.*\n", text)[-1].splitlines()
+    for cell, line in zip(verdict.cells, table, strict=False):
+        assert f" {cell.column} " in line
+        assert cell.paper is None or f" {cell.paper:.10g}" in line
+        for number in (cell.ours, cell.ratio):
+            assert number is None or f" {significant(number)}" in line
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,21 @@
 """The swept family on processor cores: Classic and nodes, against the reference and a solution."""
 
-import importlib.util
+import os
 import queue
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dgbook import swept
-from dgbook.swept import cpu, exact, reference
+from dgbook.gpu.roofline import Ceilings
+from dgbook.swept import cpu, exact, measure, ranks, reference
 from dgbook.swept.problem import PROBLEMS, as_problem
-from dgbook.swept.ranks import Ranks
+from dgbook.swept.ranks import Ranks, launcher, on_ranks
 
 RANDOM = np.random.default_rng(11)
 NODES = {"heat": 24, "ks": 24, "euler": 16}
@@ -115,21 +116,21 @@ class Threads:
             parts[source] = self.mail[source][self.rank].get(timeout=60)
 
 
-@pytest.mark.parametrize(("name", "ranks"), [("heat", 1), ("heat", 3), ("ks", 2)])
-def test_ranks_compute_the_reference_to_the_last_bit(name, ranks):
+@pytest.mark.parametrize(("name", "size"), [("heat", 1), ("heat", 3), ("ks", 2)])
+def test_ranks_compute_the_reference_to_the_last_bit(name, size):
     problem, node, dtype = as_problem(name), NODES[name], DTYPES[name]
     n = 6 * node
     u = problem.initial(n) * (1 + 0.01 * RANDOM.standard_normal((1, n)))
     u = u.astype(dtype)
-    mail = [[queue.Queue() for _ in range(ranks)] for _ in range(ranks)]
-    comms = [Threads(rank, mail) for rank in range(ranks)]
+    mail = [[queue.Queue() for _ in range(size)] for _ in range(size)]
+    comms = [Threads(rank, mail) for rank in range(size)]
     every = node // (2 * problem.reach) // len(problem.weights)
     for scheme, steps in [("classic", 3), *(("shared", c * every) for c in (1, 2, 3))]:
 
         def run(comm, scheme=scheme, steps=steps):
             return Ranks(problem, scheme, n, dtype, node, comm).run(u, steps)
 
-        with ThreadPoolExecutor(ranks) as pool:
+        with ThreadPoolExecutor(size) as pool:
             found = list(pool.map(run, comms))
         expected = reference.run(problem, u, steps)
         assert all(np.array_equal(each, expected) for each in found), (scheme, steps)
@@ -145,22 +146,103 @@ def test_ranks_refuse_what_they_cannot_share():
         Ranks("ks", "tiled", 64, comm=comm)
 
 
-def launcher():
-    """MPI's, where there is one and mpi4py."""
-    beside = shutil.which("mpiexec", path=Path(sys.executable).parent)
-    found = beside or shutil.which("mpiexec")
-    return found if found and importlib.util.find_spec("mpi4py") else None
-
-
 def test_without_mpi_one_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     with pytest.raises(RuntimeError, match="MPI ranks need mpi4py and an MPI"):
         Ranks("heat", "classic", 64)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: "/usr/bin/mpiexec")
+    with pytest.raises(RuntimeError, match="need mpi4py, which is not installed: pip install"):
+        next(on_ranks(2, "", []))
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(RuntimeError, match="need mpiexec, which is not installed: pip install"):
+        next(on_ranks(2, "", []))
 
 
-@pytest.mark.skipif(launcher() is None, reason="no mpi4py, or no mpiexec")
+MPIEXEC = """#!{python}
+import os, signal, subprocess, sys
+assert sys.argv[1:4] == ["-n", "2", sys.executable] and sys.argv[4:7] == ["-m", "mpi4py", "-c"]
+print("what mpiexec prints", flush=True)
+ranks = [subprocess.Popen([sys.executable, "-c", *sys.argv[7:]]) for _ in range(2)]
+def end(*_):
+    for rank in ranks:
+        rank.kill()
+signal.signal(signal.SIGTERM, end)
+sys.exit(max(abs(rank.wait()) for rank in ranks))
+"""
+"""Starts two ranks without an MPI, and ends them when it is ended, as those of MPIs do."""
+
+
+@pytest.fixture
+def no_mpi(tmp_path, monkeypatch):
+    path = tmp_path / "mpiexec"
+    path.write_text(MPIEXEC.format(python=sys.executable))
+    path.chmod(0o755)
+    monkeypatch.setattr(ranks, "launcher", lambda: str(path))
+
+
+TELLS = "import sys, os, json, time; from dgbook.swept.ranks import tell; "
+
+
+def test_ranks_are_asked_and_answer(no_mpi):
+    program = TELLS + "tell([os.environ['NUMBA_NUM_THREADS'], json.loads(sys.argv[1])])"
+    assert list(on_ranks(2, program, {"n": [1, 2]})) == [["1", {"n": [1, 2]}]] * 2
+
+
+def test_ranks_that_fail_say_why(no_mpi):
+    told = on_ranks(2, TELLS + "tell(1); raise ValueError('oh dear')", None)
+    assert next(told) == 1
+    with pytest.raises(RuntimeError, match=r"(?s)2 MPI ranks failed: .*ValueError: oh dear"):
+        list(told)
+
+
+def test_ranks_have_a_limit(no_mpi):
+    start = time.monotonic()
+    with pytest.raises(RuntimeError, match=r"2 MPI ranks took more than 0\.5 s"):
+        list(on_ranks(2, "import time; time.sleep(60)", None, limit=0.5))
+    assert time.monotonic() - start < 20
+
+
+def test_nothing_is_left_of_ranks_that_nobody_asks_any_more(no_mpi):
+    told = on_ranks(2, TELLS + "tell(os.getpid()); time.sleep(60)", None)
+    pids = next(told), next(told)
+    with pytest.raises(KeyboardInterrupt):
+        told.throw(KeyboardInterrupt)
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+def test_a_rank_keeps_to_a_core_if_there_are_enough(monkeypatch):
+    bound = []
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {9, 3, 5})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda _, cores: bound.append(cores))
+    for rank in range(3):
+        ranks.bind(rank, 3)
+    ranks.bind(0, 4)
+    assert bound == [{3}, {5}, {9}]
+
+
+def has_mpi():
+    try:
+        return bool(launcher())
+    except RuntimeError:
+        return False
+
+
+@pytest.mark.skipif(not has_mpi(), reason="no mpi4py, or no mpiexec")
 def test_two_ranks_of_an_mpi():
     command = [launcher(), "-n", "2", sys.executable, "-m", "dgbook.swept.ranks"]
     command += "--problem heat --n 4096 --node 64 --steps 64".split()
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0 and "on 2 ranks" in done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not has_mpi(), reason="no mpi4py, or no mpiexec")
+def test_two_ranks_of_an_mpi_are_measured(monkeypatch):
+    monkeypatch.setattr(measure, "all_cores", lambda: 2)
+    cells = [("classic", 2048, "float64"), ("shared", 2048, "float64")]
+    ceiling = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0, method="made up")
+    rows = list(measure.rank_rows(as_problem("heat"), cells, ceiling))
+    assert [row["path"] for row in rows] == ["classic", "shared"]
+    assert all(row["size"]["ranks"] == 2 and row["samples"] == 20 for row in rows)

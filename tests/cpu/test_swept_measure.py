@@ -1,6 +1,8 @@
 """What is measured of the swept rule makes valid records: with a clock that does not run."""
 
 import argparse
+import json
+import sys
 from dataclasses import asdict
 
 import numpy as np
@@ -15,7 +17,7 @@ from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
 from dgbook.reproduce import magee2017
 from dgbook.reproduce.verdict import ALONE, DIFFERS
-from dgbook.swept import bench, measure, reference
+from dgbook.swept import bench, measure, ranks, reference
 from dgbook.swept.diagram import profiles
 from dgbook.swept.plan import SCHEMES, Plan
 from dgbook.swept.problem import PROBLEMS, as_problem
@@ -25,11 +27,16 @@ from dgbook.swept.problem import PROBLEMS, as_problem
 def stopped(monkeypatch):
     """Kernels run once, in the simulator, on next to no points."""
     stopped_clock.stop(monkeypatch, measure)
+    monkeypatch.setattr(ranks, "launcher", without_mpi)
     monkeypatch.setattr(measure, "all_cores", lambda: 2)
     monkeypatch.setattr(measure, "CORE_SIZES", (64,))
     monkeypatch.setattr(measure, "PYTHON_STEPS", 2)
     monkeypatch.setattr(measure, "RECORDED_STEPS", 2)
     monkeypatch.setattr(measure, "BARRIERS", 2)
+
+
+def without_mpi():
+    raise RuntimeError("MPI ranks need mpiexec")
 
 
 def made(what, problems=("heat",), schemes=SCHEMES, dtypes=("float32",), sizes=(64,)):
@@ -122,13 +129,90 @@ def test_cores(monkeypatch):
     taken = []
     monkeypatch.setattr(measure, "on_cores", lambda cores: taken.append(cores) or Nothing())
     monkeypatch.setattr(measure, "Solver", Cores)
-    rows = made("cores", schemes=("classic", "shared", "register"))
+    with pytest.warns(match="heat: nothing measured on ranks: MPI ranks need mpiexec"):
+        rows = made("cores", schemes=("classic", "shared", "register"))
     assert [(r["path"], r["size"]["cores"]) for r in rows] == [
         *[("classic", 1), ("classic", 2), ("shared", 1), ("shared", 2)]
     ]
     assert taken == [1, 2, 1, 2]
     assert [r["plan"]["threads"] for r in rows] == [256, 256, 64, 32]
     assert rows[0]["seconds_median"] == pytest.approx(1e-3 / measure.CORE_STEPS)
+
+
+def test_ranks_are_asked_once_for_all_of_a_problem(monkeypatch):
+    """A machine of 6 cores takes 4 ranks; their rows come before those of threads."""
+    starts = []
+
+    def on_ranks(ranks, program, asked):
+        starts.append((ranks, asked))
+        yield from ([1e-6 * (k + 1) for k in range(20)] for _ in asked[1])
+
+    monkeypatch.setattr(measure, "on_ranks", on_ranks)
+    monkeypatch.setattr(measure, "all_cores", lambda: 6)
+    monkeypatch.setattr(measure, "CORE_SIZES", (2**11, 2**16, 2**20))
+    monkeypatch.setattr(measure, "thread_rows", lambda problem, *_: iter([problem.name]))
+    sizes = (2**11, 2**20, 2**21)
+    what = ["heat", "ks"], SCHEMES, ["float64"], sizes, SIMULATOR, CEILING
+    *rows, after, last = measure.core_rows(*what)
+    assert (after, last) == ("heat", "ks")
+    records.validate(stopped_clock.content("swept/cores", rows))
+    asked = {
+        "heat": [
+            ("heat", "classic", 2**11, "float64", 256, 1024),
+            ("heat", "classic", 2**20, "float64", 256, 128),
+            ("heat", "shared", 2**11, "float64", 512, 1024),  # four launches of 256 steps
+            ("heat", "shared", 2**20, "float64", 1024, 1024),  # two of 512
+        ],
+        "ks": [
+            ("ks", "classic", 2**11, "float64", 256, 1024),
+            ("ks", "classic", 2**20, "float64", 256, 128),
+            ("ks", "shared", 2**11, "float64", 512, 1024),
+            ("ks", "shared", 2**20, "float64", 1024, 256),
+        ],
+    }
+    assert starts == [(4, [4, cells]) for cells in asked.values()]
+    assert rows[3]["size"] == {"problem": "heat", "n": 2**20, "cores": 4, "ranks": 4}
+    assert rows[3]["variant"] == "ranks" and rows[3]["plan"]["threads"] == 1024
+    assert rows[3]["seconds_median"] == pytest.approx(10.5e-6) and rows[3]["samples"] == 20
+
+
+def test_each_rank_times_all_that_is_asked_and_the_first_tells(monkeypatch, capsys):
+    asked = [("heat", "classic", 64, "float32", 256, 3), ("ks", "shared", 64, "float64", 32, 8)]
+    monkeypatch.setattr(sys, "argv", ["-c", json.dumps([2, asked])])
+    monkeypatch.setattr(ranks, "SAMPLES", 2)
+    for rank in (0, 1):
+        comm, bound = Alone(rank), []
+        monkeypatch.setattr(measure, "world", lambda comm=comm: comm)
+        monkeypatch.setattr(measure, "bind", lambda *who, bound=bound: bound.append(who))
+        measure.answer()
+        told = capsys.readouterr().out.splitlines()
+        assert bound == [(rank, 2)] and len(told) == (2 if rank == 0 else 0)
+        assert comm.barriers == 2 * 2 * 2  # before and after each sample of each cell
+        for line in told:
+            seconds = json.loads(line.removeprefix(ranks.ANSWER))
+            assert len(seconds) == 2 and min(seconds) > 0
+
+
+def test_an_mpiexec_of_another_mpi_is_noticed(monkeypatch):
+    """It starts processes of which each believes that it is alone."""
+    monkeypatch.setattr(sys, "argv", ["-c", json.dumps([16, []])])
+    monkeypatch.setattr(measure, "world", lambda: Alone(0))
+    with pytest.raises(RuntimeError, match="2 ranks of 16: mpiexec is not of mpi4py's MPI"):
+        measure.answer()
+
+
+class Alone:
+    """One of two ranks, whose neighbor holds the same."""
+
+    def __init__(self, rank):
+        self.rank, self.size, self.barriers = rank, 2, 0
+
+    def Sendrecv(self, values, to, recvbuf, source):
+        assert to == source == 1 - self.rank
+        recvbuf[:] = values
+
+    def Barrier(self):
+        self.barriers += 1
 
 
 def test_nodes_on_cores_are_legal():
@@ -262,7 +346,7 @@ def kept(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "default_folder", lambda: tmp_path)
     times = {"classic": 8e-6, "shared": 2e-6, "hybrid": 5e-6, "register": 1e-6}
 
-    def row(problem, scheme, n, seconds, variant="", **size):
+    def row(problem, scheme, n, seconds, variant, **size):
         plan = Plan(128, 1 if variant == measure.SINGLE else 2)
         timing = Timing((seconds,) * 20)
         found = measure.row(
@@ -278,10 +362,12 @@ def kept(tmp_path, monkeypatch):
                 if problem == "euler" and scheme == "shared":
                     seconds *= 8
                 steps.append(row(problem, scheme, n, seconds, measure.SINGLE))
-                steps.append(row(problem, scheme, n, seconds / 2))
-            cores.append(row(problem, "classic", n, 80e-6 * n / 2**11, cores=8))
+                steps.append(row(problem, scheme, n, seconds / 2, ""))
+            seconds = 80e-6 * n / 2**11
+            cores.append(row(problem, "classic", n, seconds, measure.ON_THREADS, cores=8))
     records.save(stopped_clock.content("swept/step", steps), tmp_path)
     records.save(stopped_clock.content("swept/cores", cores), tmp_path)
+    return tmp_path
 
 
 def test_speed_ups_are_quotients(kept):
@@ -296,6 +382,24 @@ def test_speed_ups_are_quotients(kept):
     assert rows["best swept plan against best classic"]["speed-up to"] == pytest.approx(8)
     rows = verdict("figure10b").ours.rows["GPU over CPU"]
     assert rows == pytest.approx({"from": 10, "to": 80e-6 * 512 / 8e-6})
+
+
+def test_with_ranks_the_papers_range_is_compared_with_theirs(kept):
+    record = records.load("swept/cores")
+    rows = [
+        row
+        | {"variant": measure.ON_RANKS, "size": row["size"] | {"ranks": 4}}
+        | {"seconds_median": 3 * row["seconds_median"], "efficiency": row["efficiency"] / 3}
+        for row in record.rows
+    ]
+    records.save(stopped_clock.content("swept/cores", [*record.rows, *rows]), kept)
+    found = verdict("figure10b").ours.rows
+    assert found["GPU over CPU"] == pytest.approx({"from": 30, "to": 3 * 80e-6 * 512 / 8e-6})
+    assert found["GPU over CPU, Numba's threads"]["from"] == pytest.approx(10)
+    rows = verdict("figure10a").ours.rows["n = 2048"]
+    assert rows["classic, 8 cores, us"] == pytest.approx(80)
+    assert rows["classic, 4 ranks, us"] == pytest.approx(240)
+    assert rows["classic, GPU, us"] == pytest.approx(8)
 
 
 def test_times_are_listed_by_size(kept):

@@ -99,6 +99,8 @@ def test_when_results_can_be_read(name, scheme, threads, every):
         nearest = f"multiples of {every}, such as {every} or {2 * every}"
         with pytest.raises(ValueError, match=f"steps = {every + 1}; allowed .* {nearest}"):
             solver.run(solver.initial(), every + 1)
+    with pytest.raises(ValueError, match=r"steps = \d+; allowed: up to 1e\+12"):
+        solver.run(solver.initial(), 10**12 * every + every)
 
 
 GOOD = {"problem": "heat", "scheme": "shared", "n": 64, "device": "cpu"}

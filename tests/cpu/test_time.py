@@ -171,6 +171,7 @@ def test_steps_end_on_time():
     n, dt = steps(2.0, 3.0, 0.3)
     assert (n, dt) == (4, 0.25)
     assert steps(1.0, 1.0, 0.5) == (0, 0.5)
+    assert steps(0.0, 1e12, 2.0) == (5 * 10**11, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +183,10 @@ def test_steps_end_on_time():
         ((0.0, math.inf, 1.0), "t_end = inf"),
         ((math.nan, 1.0, 1.0), "t0 = nan"),
         ((1.0, 0.0, 0.1), "t_end = 0.0"),
+        ((0.0, 1e300, 0.01), r"t_end = 1e\+300: 1e\+302 steps of dt = 0.01; .* up to 1e\+12"),
+        ((0.0, 1.0, 1e-300), r"t_end = 1.0: 1e\+300 steps of dt = 1e-300"),
+        ((0.0, 1e300, 1e-300), r"t_end = 1e\+300: inf steps"),
+        ((0.0, 1.001e12, 1.0), "up to"),
     ],
 )
 def test_steps_refuse(arguments, message):

@@ -11,6 +11,7 @@ import numpy as np
 
 from dgbook.checks import check_choice, check_counts
 from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
+from dgbook.euler.paper import MOST
 from dgbook.euler.plan import HEALTHY
 from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
@@ -375,7 +376,7 @@ class FusedLauncher(Launcher):
     Raises
     ------
     ValueError
-        For a plan that is not legal on the device.
+        For a plan that is not legal on the device, or whose kernel cannot number so many numbers.
 
     Attributes
     ----------
@@ -406,6 +407,8 @@ class FusedLauncher(Launcher):
     def _load(self, plan: FusedPlan) -> None:
         if trouble := illegal(plan, self.shape):
             raise ValueError(f"plan = {plan}: {trouble}")
+        if plan.language == "numba" and self.size >= MOST:  # CUDA C++ counts with 64 bits
+            raise ValueError(f"a state of {self.size} numbers; allowed in Numba: less than {MOST}")
         self.plan = plan
         self.kernel = kernel(self.shape, plan)
 

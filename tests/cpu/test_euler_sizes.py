@@ -1,0 +1,21 @@
+"""States that the fused kernel's 32-bit positions cannot number are refused."""
+
+import pytest
+
+from dgbook.element import NodalElement
+from dgbook.euler import fused, reference
+from dgbook.gpu import device
+from dgbook.mesh import box
+
+
+def test_what_numba_cannot_number_is_refused(monkeypatch):
+    """Eight triangles fill a tile of 32; of three nodes with four fields each."""
+    operator = reference.assemble(box((2, 2), periodic=True), NodalElement(2, 1))
+    size = 32 * 3 * 4
+    monkeypatch.setattr(fused, "MOST", size)
+    message = f"a state of {size} numbers; allowed in Numba: less than {size}"
+    with pytest.raises(ValueError, match=message):
+        fused.FusedLauncher(operator, device("simulator"), fused.FusedPlan("numba", 32, 1))
+    fused.FusedLauncher(operator, device("simulator"), fused.FusedPlan("cuda", 32, 1))
+    monkeypatch.setattr(fused, "MOST", size + 1)
+    fused.FusedLauncher(operator, device("simulator"), fused.FusedPlan("numba", 32, 1))

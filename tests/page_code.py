@@ -1,0 +1,43 @@
+"""Code that stands on a page, so that tests run what a reader copies."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "chapters" / "how_to_use.md"
+
+
+def blocks(heading: str, languages: str = "python|cpp") -> list[tuple[str, str]]:
+    """Language and text of the code blocks below a heading of "How to use this book", in order."""
+    text = PAGE.read_text(encoding="utf-8")
+    _, _, rest = text.partition(f"\n### {heading}\n")
+    section = re.split(r"^##", rest, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(rf"^```({languages})\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+
+
+def execute(text: str, **names: object) -> dict[str, object]:
+    """Run a block of Python; what it has defined."""
+    names["__name__"] = "__main__"
+    exec(compile(text, str(PAGE), "exec", dont_inherit=True), names)
+    return names
+
+
+PROGRAM = "CUDA C++ in your own program"
+
+
+def write_program(**changes: str) -> dict[str, object]:
+    """What the page's export defines; `home/fused.cu`, its arrays and main.cu are written here.
+
+    `changes` are right-hand sides of assignments to order, dtype, capability, steps and n, for a
+    mesh of n cubes to each side.
+    """
+    (_, export), (_, main), _ = blocks(PROGRAM)
+    values = {"order": "4", "dtype": '"float32"', "capability": "(9, 0)", "steps": "10", "n": "4"}
+    line = "order, dtype, capability, steps = {order}, {dtype}, {capability}, {steps}\n"
+    for text in (line, "box(({n}, {n}, {n}))"):
+        assert export.count(text.format(**values)) == 1
+        export = export.replace(text.format(**values), text.format(**values | changes))
+    names = execute(export)
+    names["folder"].joinpath("main.cu").write_text(main, encoding="utf-8")
+    return names

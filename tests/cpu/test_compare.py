@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,26 @@ def test_every_method_has_its_record_and_its_kernel():
         _, rows = GATHERED[method.name]
         assert {dtype for _, dtype in rows} == {"float32", "float64"}
         assert 40 < compare.code_lines(method) < 400
+
+
+def test_several_records_have_one_source():
+    first, last = made_record(made_row(1, "float32", 1.0)), made_record(made_row(1, "float32", 1.0))
+    assert compare.source(first, last) == first.source == "G, 2026-11-22"
+    last = replace(last, gpu="A", date="2026-11-24T08:00")
+    assert compare.source(last, first, first) == "A and G, 2026-11-22 to 2026-11-24"
+
+
+def test_kernels_whose_lines_are_counted_are_the_best_within_five_percent():
+    """A method's rows may be another kernel's; the one whose file is named is hardly slower."""
+    paths = {"fused.cu": "fused", "bernstein_fused.cu": "fused", "wide.cu": "wide"}
+    paths["tiled.py"] = "tiled"
+    for method in METHODS:
+        record, rows = GATHERED[method.name]
+        named = replace(method, paths=(paths[method.sources[0].rsplit("/")[-1]],))
+        own = compare.best_rows(record, named)
+        for place, row in rows.items():
+            took, least = (r["seconds_median"] / r["dofs"] for r in (own[place], row))
+            assert took <= 1.05 * least, (method.name, place)
 
 
 def test_a_method_without_a_record_is_left_out():

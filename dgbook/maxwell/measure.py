@@ -14,6 +14,7 @@ from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.roofline import Ceilings, Cost
+from dgbook.gpu.source import CudaKernel
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.maxwell import fused, mie, reference
@@ -47,6 +48,38 @@ TABLE_2_MODE = (1, 2, 2)
 TABLE_2_END = 1.0
 SHELLS = ("sphere_shell.msh", "sphere_shell_far.msh.gz", "sphere_shell_fine.msh.gz")
 LAYERS = (0.0, 1.05, 1.5, 2.2)  # radii between which errors around the unit sphere are taken
+ERROR_CELLS = 4  # along each edge of the cube on which du/dt is compared with the reference
+
+# What tensor.cuh does to round sums of fp32, and what would leave them in the tensor cores.
+ROUNDED_SUM = """\
+        REAL sum[NODES][HALVES][2][1] = {};
+        multiply(sum, 0, field, matrix);
+#pragma unroll
+        for (int i = 0; i < NODES * HALVES * 2; ++i)
+            c[i / 2 / HALVES][i / 2 % HALVES][i % 2][f] +=
+                sign * sum[i / 2 / HALVES][i / 2 % HALVES][i % 2][0];
+"""
+CUT_OFF_SUM = """\
+        Operand<NODES> signed_matrix = matrix;
+#pragma unroll
+        for (int i = 0; i < NODES * PAIR; ++i) {
+            signed_matrix.high[i / PAIR][i % PAIR] *= sign;
+            signed_matrix.low[i / PAIR][i % PAIR] *= sign;
+        }
+        multiply(c, f, field, signed_matrix);
+"""
+LESSER_PRODUCTS = """\
+            mma(c[i], f, field.low, matrix.high[i]);
+            mma(c[i], f, field.high, matrix.low[i]);
+"""
+CUT_OFF = ((ROUNDED_SUM, CUT_OFF_SUM),)
+PRODUCTS = {
+    "one product": (*CUT_OFF, (LESSER_PRODUCTS, "")),
+    "three, cut off": CUT_OFF,
+    "three, rounded": (),
+}
+"""Ways to multiply in fp32 on tensor cores, each by what it replaces in the source; the last is
+the book's."""
 
 
 # ------------------------------------------------------------------------------------- problems
@@ -395,6 +428,80 @@ def sphere_errors(
     ]
 
 
+class EditedKernel(CudaKernel):
+    """A kernel in CUDA C++ with a few words of its source replaced.
+
+    Parameters
+    ----------
+    kernel : CudaKernel
+    edits : iterable of (str, str)
+        What stands once in its source, and what in its place.
+    """
+
+    def __init__(self, kernel: CudaKernel, edits: Iterable[tuple[str, str]]) -> None:
+        super().__init__(kernel.path, kernel.name, kernel.defines, kernel.options)
+        self.edits = tuple(edits)
+
+    @property
+    def code(self) -> str:
+        """What is compiled."""
+        code = super().code
+        for old, new in self.edits:
+            before, after = code.split(old)
+            code = before + new + after
+        return code
+
+
+def error_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """A stage in CUDA C++, and how exact du/dt is, by ordinary units and on tensor cores.
+
+    In fp32 there by each of `PRODUCTS`, with the best plan known for the last. "variant" says
+    which; "error" and "bias" are those of `stage_error`.
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    cost = costs(order, operator.mesh.K, dtype)["fused"]
+    tensor = fused.default_plan(order, dtype, device.compute_capability)
+    ways = [("ordinary units", fused.default_plan(order, dtype, (7, 5)), ())]
+    if tensor.tensor and dtype == "float32":
+        ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
+    elif tensor.tensor:
+        ways.append(("tensor cores", tensor, ()))
+    small = operator_on(cube(ERROR_CELLS), order, dtype)
+    launchers = [FusedLauncher(o, device, ways[0][1]) for o in (operator, small)]
+    for variant, plan, edits in ways:
+        timed, compared = (launcher.planned(plan) for launcher in launchers)
+        if edits:
+            timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
+        timing = measure(stage_of(timed, device), device)
+        found = row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
+        yield found | {"variant": variant} | stage_error(compared, device)
+
+
+def stage_error(launcher: FusedLauncher, device: Device) -> dict[str, float]:
+    """How far du/dt of noise is from that of the fp64 reference.
+
+    Returns
+    -------
+    dict
+        "error", the largest difference over the largest value; and "bias", which says by what part
+        of itself du/dt is too large on average: (v - w) . w / w . w of v as it is and w as it
+        should be. It is about zero where errors have no sign in common, and negative where they
+        lead towards zero.
+    """
+    operator = launcher.operator
+    exact = operator_on(operator.mesh, operator.element.order, "float64")
+    u, out = noise(operator), launcher.zeros()
+    launcher.rhs(launcher.upload(u), no_data(operator, device), out)
+    w = reference.rhs(exact, u.astype(np.float64), 0.0)
+    off = launcher.download(out).astype(np.float64) - w
+    return {
+        "error": float(np.abs(off).max() / np.abs(w).max()),
+        "bias": float(np.vdot(off, w) / np.vdot(w, w)),
+    }
+
+
 # -------------------------------------------------------------------------------------- records
 
 
@@ -537,6 +644,16 @@ def scattering_record(
                 }
 
 
+def error_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/error: `error_rows` of each order and precision."""
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            yield from error_rows(operator_on(mesh, order, dtype), device, ceiling)
+
+
 def counters_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
@@ -576,4 +693,5 @@ RECORDS = {
     "sphere": sphere_record,
     "scattering": scattering_record,
     "counters": counters_record,
+    "error": error_record,
 }

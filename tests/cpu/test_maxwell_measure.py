@@ -11,7 +11,7 @@ from stopped_clock import SIMULATOR
 from dgbook import measuring
 from dgbook.gpu import device
 from dgbook.maxwell import bench, fused, measure
-from dgbook.maxwell.fused import FusedPlan
+from dgbook.maxwell.fused import FusedLauncher, FusedPlan
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +58,25 @@ def test_table_2_holds_errors(monkeypatch):
     assert row["size"]["nominal_K"] == 475 and row["size"]["K"] == 477
     # At t = 0 it is the error of interpolation: large at order 1, and not nothing.
     assert 0.05 < row["error"] < 0.5
+
+
+def test_errors_stand_beside_the_times():
+    """Without tensor cores there is one way to multiply."""
+    single, double = made("error", dtypes=("float32", "float64"))
+    assert single["variant"] == double["variant"] == "ordinary units"
+    # A rounding is 6e-8 in fp32 and 1e-16 in fp64; some hundred of them follow one another.
+    assert 3e-8 < single["error"] < 100 * 6e-8 and 5e-17 < double["error"] < 100 * 1.1e-16
+    assert all(abs(row["bias"]) < row["error"] for row in (single, double))
+
+
+def test_a_bias_is_a_part_of_all():
+    class Scaled(FusedLauncher):
+        def download(self, state):
+            return super().download(state) * (1 - 1e-3)
+
+    operator = measure.operator_on(measure.cube(1), 1, "float64")
+    found = measure.stage_error(Scaled(operator, SIMULATOR), SIMULATOR)
+    assert found["bias"] == pytest.approx(-1e-3) and found["error"] == pytest.approx(1e-3)
 
 
 def test_counters_stand_beside_the_times(monkeypatch):

@@ -204,12 +204,13 @@ def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -
 def core_row(operator: reference.Operator, cores: int, ceiling: Ceilings) -> dict[str, Any]:
     """A stage on one core of this machine's processor, as chen's serial code, or on several.
 
+    On several it is vector code, see `dgbook.euler.cpu`.
+
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
     cpu = find_device("cpu")
     steps = CoreSteps(operator, parallel=cores > 1)
-    u = whirl(operator).transpose(1, 0, 2).copy()
-    dt = small_dt(operator)
+    u, dt = steps.upload(whirl(operator)), small_dt(operator)
     with measuring.on_cores(cores):
         timing = part_of(measure(lambda: steps.step(u, dt), cpu, 20, 1, 1), STAGES)
     cost = costs_of(operator)["fused"]

@@ -34,6 +34,7 @@ _TYPES = {
     "float": np.float32,
     "double": np.float64,
 }
+_VECTOR = re.compile(r"u?(char|short|int|float|double)([24])")
 _SPELLINGS = {np.float32: "float", np.float64: "double", np.int32: "int", np.int64: "long long"}
 
 
@@ -52,7 +53,8 @@ class Parameter:
         Of the number, or of an array's elements; of the components of a vector type.
     pointer : bool
     alignment : int
-        Bytes at which an array must begin: all of a vector, for vector types.
+        Bytes at a multiple of which an array must begin: all of a vector, for vector types and for
+        what the source casts to them or hands to `read` of tensor.cuh.
     """
 
     name: str
@@ -192,7 +194,7 @@ class CudaKernel:
         if value.data.ptr % parameter.alignment:
             raise ValueError(
                 f"{who} begins at an address that is no multiple of {parameter.alignment} bytes, "
-                "which its vector type needs"
+                "which the vectors that the kernel reads it by need; pass a copy"
             )
         return value
 
@@ -269,16 +271,16 @@ def _parameters(path: Path, name: str, defines: dict[str, str]) -> tuple[Paramet
             f'name = {name!r}: {path} has no kernel declared extern "C" __global__ void {name}(...)'
         )
     declared = [part for part in found[1].split(",") if part.strip()]
-    return tuple(_parameter(name, declaration, defines) for declaration in declared)
+    return tuple(_parameter(name, declaration, defines, code) for declaration in declared)
 
 
-def _parameter(kernel: str, declaration: str, defines: dict[str, str]) -> Parameter:
+def _parameter(kernel: str, declaration: str, defines: dict[str, str], code: str) -> Parameter:
     plain = re.sub(r"\b(?:const|volatile|__restrict__|__grid_constant__)\b", " ", declaration)
     words = plain.replace("*", " * ").split()
     pointer = words[-2:-1] == ["*"]
     *spelling, name = (word for word in words if word != "*")
     c_type = " ".join(defines.get(word, word) for word in spelling)
-    vector = re.fullmatch(r"u?(char|short|int|float|double)([24])", c_type)
+    vector = _VECTOR.fullmatch(c_type)
     unsigned = "unsigned " if c_type.startswith("u") and vector else ""
     scalar = _TYPES.get(unsigned + vector[1] if vector else c_type)
     if scalar is None or words.count("*") > 1 or (vector and not pointer):
@@ -287,7 +289,13 @@ def _parameter(kernel: str, declaration: str, defines: dict[str, str]) -> Parame
             f"and pointers to {', '.join(_TYPES)} and to vectors of 2 or 4 such as float4"
         )
     dtype = np.dtype(scalar)
-    return Parameter(name, dtype, pointer, dtype.itemsize * int(vector[2] if vector else 1))
+    read_by = [c_type]
+    if pointer:
+        read_by += re.findall(rf"\((?:const\s+)?(\w+)\s*\*\)\s*{name}\b", code)
+        read_by += ["VECTOR"] * bool(re.search(rf"\bread\(\w+,\s*{name}\b", code))
+    vectors = [_VECTOR.fullmatch(defines.get(word, word)) for word in read_by]
+    sizes = [np.dtype(_TYPES[v[1]]).itemsize * int(v[2]) for v in vectors if v]
+    return Parameter(name, dtype, pointer, max([dtype.itemsize, *sizes]))
 
 
 def _tuple(extent: Any) -> tuple:

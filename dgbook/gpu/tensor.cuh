@@ -8,6 +8,7 @@ __device__ constexpr int round_up(int n, int unit) { return (n + unit - 1) / uni
 
 constexpr int WIDTH = 16 / sizeof(REAL);        // numbers in a VECTOR
 
+// Both begin at a multiple of 16 bytes.
 template <int N> __device__ void read(REAL (&to)[N], const void* from)
 {
 #pragma unroll

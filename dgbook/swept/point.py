@@ -1,8 +1,12 @@
-"""What every compiled scheme does at a point: find neighbors, load, update, store."""
+"""What every compiled scheme does at a point: find neighbors, load, update, store.
+
+Functions are made once for equal arguments: what several kernels call has its types inferred once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 from dgbook.swept.arithmetic import Arithmetic
@@ -33,6 +37,7 @@ class Access(NamedTuple):
     advance: Callable
 
 
+@cache
 def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
     """The functions of `Access` for a problem; a device or a core compiles no loop over fields."""
     jit, fma = arithmetic.jit, arithmetic.fma
@@ -98,6 +103,7 @@ def make_access(problem: Problem, real: type, arithmetic: Arithmetic) -> Access:
     return Access(load, store, gather, advance)
 
 
+@cache
 def make_neighbors(reach: int, boundary: str, arithmetic: Arithmetic) -> Callable:
     """The function ``neighbors(at, first, last)``: positions of the stencil around position `at`.
 

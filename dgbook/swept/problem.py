@@ -12,6 +12,9 @@ import numpy as np
 
 from dgbook.swept.arithmetic import Arithmetic
 
+FIELDS, REACHES = (1, 3), (1, 2)
+"""The numbers of unknowns and of neighbors for which `dgbook.swept.point` has functions."""
+
 
 @dataclass(frozen=True)
 class Problem(ABC):
@@ -29,9 +32,9 @@ class Problem(ABC):
     ----------
     name : str
     fields : tuple of str
-        Names of the unknowns.
+        Names of the unknowns, 1 or 3.
     reach : int
-        r: how many points to either side a substep reads.
+        r: how many points to either side a substep reads, 1 or 2.
     faces : bool
         Whether slopes are differences of fluxes, of which neighbors have one in common: then
         `make_faces` makes what they consist of.
@@ -407,9 +410,14 @@ def as_problem(problem: Problem | str) -> Problem:
     Raises
     ------
     TypeError, ValueError
-        If it is neither a Problem nor a name of one.
+        If it is neither a Problem nor a name of one, or one for which there are no kernels.
     """
     if isinstance(problem, Problem):
+        counts = ("fields", len(problem.fields), FIELDS), ("reach", problem.reach, REACHES)
+        for what, count, allowed in counts:
+            if count not in allowed:
+                some = " or ".join(map(str, allowed))
+                raise ValueError(f"problem {problem.name!r}: {what}: {count}; allowed: {some}")
         return problem
     if not isinstance(problem, str):
         raise TypeError(f"problem = {problem!r}; allowed: a Problem or its name")

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dgbook
 import dgbook.gpu
 from dgbook.gpu.compile import compile
 from dgbook.gpu.source import CompilerNotFoundError, Parameter, load
@@ -115,6 +116,24 @@ def test_parameters_are_read_from_the_source():
         Parameter("y", np.dtype(f4), True, 16),
         Parameter("vectors", np.dtype(np.int64), False, 8),
     )
+
+
+@pytest.mark.parametrize(
+    ("real", "vector", "couple"), [(f4, "float4", "float2"), (f8,) + ("double2",) * 2]
+)
+def test_what_is_read_by_vectors_begins_at_one(real, vector, couple):
+    """Maxwell's fused kernel casts the state, and `read` casts the tangents for it."""
+    macros = {"REAL": real, "VECTOR": vector, "COUPLE": couple}
+    kernel = load(Path(dgbook.__file__).with_name("maxwell") / "kernels/fused.cu", "fused", macros)
+    found, size = {p.name: p.alignment for p in kernel.parameters}, np.dtype(real).itemsize
+    pair = 8 if real == f4 else 16
+    assert all(found[name] == 16 for name in ("u", "tangents", "res", "newer"))
+    assert found["derivative"] == found["lift"] == pair
+    assert found["geometry"] == found["data"] == found["dt"] == size and found["links"] == 4
+    view = OnGpu(np.zeros(8, real), 256 + size)
+    with pytest.raises(ValueError, match=r"argument u begins .* 16 bytes.*; pass a copy"):
+        kernel._argument(kernel.parameters[0], view)
+    assert kernel._argument(kernel.parameters[1], view) is view
 
 
 def test_a_kernel_knows_its_file():

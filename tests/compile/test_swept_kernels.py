@@ -1,13 +1,18 @@
 """The swept family's kernels as machine code: no stray fp64, spills or calls; the right memory."""
 
+import inspect
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dgbook.gpu import cuda, jit
 from dgbook.gpu.compile import compile
+from dgbook.swept.arithmetic import CORES, GPU
+from dgbook.swept.kernels.shared import make_diamond, make_down
 from dgbook.swept.plan import Plan, shared_bytes
+from dgbook.swept.point import make_access, make_neighbors
 from dgbook.swept.problem import PROBLEMS, as_problem
 from dgbook.swept.solver import (
     classic_kernels,
@@ -184,6 +189,25 @@ def test_a_level_is_as_short_as_it_can_be(held):
     for level in levels:
         assert level.count("ld.shared") == 2, level
         assert not re.search(r"\.[su]64", level), level
+
+
+def test_what_kernels_share_is_made_once_for_equal_arguments():
+    """Then its types are inferred once, too; what differs in anything is another function."""
+    heat = as_problem("heat")
+    access = make_access(heat, np.float32, GPU)
+    assert make_access(as_problem("heat"), np.float32, GPU) is access
+    others = [(heat, np.float64, GPU), (heat, np.float32, CORES)]
+    others += [
+        (replace(heat, dx=2 * heat.dx), np.float32, GPU),
+        (as_problem("ks"), np.float32, GPU),
+    ]
+    assert all(make_access(*other).advance is not access.advance for other in others)
+    neighbors = [make_neighbors(1, ends, how) for ends in ("none", "fixed") for how in (GPU, CORES)]
+    assert len(set(neighbors)) == 4 and make_neighbors(1, "none", GPU) is neighbors[0]
+    kernels = [make(heat, 64, "float32", True) for make in (make_diamond, make_down)]
+    marches = [inspect.getclosurevars(kernel.py_func).nonlocals["march"] for kernel in kernels]
+    loads = [inspect.getclosurevars(march.py_func).nonlocals["load"] for march in marches]
+    assert loads[0] is loads[1] is access.load
 
 
 def test_edges_are_mailed_in_few_registers(held):

@@ -35,10 +35,14 @@ class Cores:
     """`CoreSteps` that compiles nothing."""
 
     def __init__(self, operator, parallel):
-        self.shape = operator.mesh.K, 4, operator.tables.Np
+        self.shape = 4, operator.mesh.K, operator.tables.Np
+
+    def upload(self, u):
+        assert u.shape == self.shape
+        return u
 
     def step(self, u, dt):
-        assert u.shape == self.shape and u.flags.c_contiguous and dt > 0
+        assert u.shape == self.shape and dt > 0
 
 
 def made(what, orders=(1,), dtypes=("float32",), cells=2):

@@ -13,7 +13,7 @@ from dgbook.gpu import device
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 from dgbook.swept.cost import Machine, cost, predicted_seconds, recorded_machine
 from dgbook.swept.plan import SCHEMES, Plan, default_plan, illegal, plans, shared_bytes
-from dgbook.swept.problem import PROBLEMS, as_problem
+from dgbook.swept.problem import PROBLEMS, Heat, as_problem
 from dgbook.swept.solver import hybrid_diamond
 
 # ------------------------------------------------------------------------------------------ plans
@@ -106,6 +106,18 @@ def test_when_results_can_be_read(name, scheme, threads, every):
 GOOD = {"problem": "heat", "scheme": "shared", "n": 64, "device": "cpu"}
 
 
+class TwoFields(Heat):
+    """A problem that kernels would take for one of three fields."""
+
+    fields = ("T", "S")
+
+
+class Far(Heat):
+    """A problem that kernels would take for one of reach 2."""
+
+    reach = 3
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
@@ -122,6 +134,8 @@ GOOD = {"problem": "heat", "scheme": "shared", "n": 64, "device": "cpu"}
         ({"steps": 32.0}, TypeError, "steps = 32.0; allowed: an integer"),
         ({"initial": np.zeros((3, 64))}, ValueError, r"\(3, 64\); allowed: .* \(1, 64\)"),
         ({"initial": np.zeros((1, 64), complex)}, TypeError, "complex128; allowed: real numbers"),
+        ({"problem": TwoFields()}, ValueError, "problem 'heat': fields: 2; allowed: 1 or 3"),
+        ({"problem": Far()}, ValueError, "problem 'heat': reach: 3; allowed: 1 or 2"),
     ],
 )
 def test_wrong_arguments_are_refused(changes, error, message):

@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
     // 2. What the neighbors have at point j of the four faces of element e; it
     // is on its way while step 3 is done.
     unsigned element[ROUNDS], point[ROUNDS], link[ROUNDS][4];
-    REAL far[ROUNDS][4][4];
+    alignas(16) REAL far[ROUNDS][4][4];
 #pragma unroll
     for (int i = 0; i < ROUNDS; ++i) {
         const unsigned q = lane + i * LANES;
@@ -173,18 +173,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
     for (unsigned i = lane; i < ELEMENTS * LOWER; i += LANES, advance<LOWER>(e, n)) {
         const uint2 word = ((const uint2*)corners)[n];
         const VECTOR* const own = mine + STATE + e * NP;
-        REAL v0[4], v1[4], v2[4], v3[4];
+        alignas(16) REAL v0[4], v1[4], v2[4], v3[4];
         read(v0, at(own, word.x & LOW));
         read(v1, at(own, word.x & LOW) + 1);
         read(v2, at(own, word.x >> HIGH));
         read(v3, at(own, word.y));
         const REAL inner = v1[1] + v2[2] + v3[3] - (v0[1] + v0[2] + v0[3]);
-        const REAL rate[4] = {inner, v1[0] - v0[0], v2[0] - v0[0], v3[0] - v0[0]};
+        alignas(16) const REAL rate[4] = {inner, v1[0] - v0[0], v2[0] - v0[0], v3[0] - v0[0]};
         write(mine + RATE + i, rate);
     }
 
     // 4. kappa Fs s times c! on the four faces.
-    REAL t[ROUNDS][4], square[ROUNDS][4];
+    alignas(16) REAL t[ROUNDS][4], square[ROUNDS][4];
     unsigned row[ROUNDS];
 #pragma unroll
     for (int i = 0; i < ROUNDS; ++i)
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
             read(square[i], (const VECTOR*)squares + j, NFP);
 #pragma unroll
             for (int f = 0; f < 4; ++f) {
-                REAL near[4];
+                alignas(16) REAL near[4];
                 read(near, at(mine + STATE + k * NP, place[f]));
                 const unsigned way = link[i][f] % 32;
                 const REAL(&v)[4] = far[i][f];
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
             const VECTOR* const own = mine + FLUX + lane + i * LANES;
             const VECTOR* const above = own - row[i];
             const VECTOR* const below = own + row[i];
-            REAL x[6][4];
+            alignas(16) REAL x[6][4];
             read(x[0], own - 1), read(x[1], above - 1);
             read(x[2], own + 1), read(x[3], above);
             read(x[4], below + 1), read(x[5], below + 2);
@@ -253,7 +253,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
             if (point[i] < triangle(n)) {
                 VECTOR* const slice = mine + SLICE + element[i] * NP + point[i];
                 const VECTOR* const before = slice + NP - tetrahedron(n + 1) + row[i];
-                REAL x[4], y[4], sum[4];
+                alignas(16) REAL x[4], y[4], sum[4];
                 read(x, before + 1), read(y, before + 2);
 #pragma unroll
                 for (int f = 0; f < 4; ++f) {
@@ -275,7 +275,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
         const size_t own = start + i + e * (SIZE - NP);
         VECTOR* const kept = (VECTOR*)res + own;
         VECTOR* const next = (VECTOR*)newer + own;
-        REAL old[4] = {}, factor[4], w[4], d[4] = {}, s[4], v[4];
+        alignas(16) REAL old[4] = {}, factor[4], w[4], d[4] = {}, s[4], v[4];
         if (a != 0)
 #pragma unroll
             for (int k = 0; k < PARTS; ++k)
@@ -286,7 +286,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
         const unsigned lifted[4] = {word.z & LOW, word.z >> HIGH, word.w & LOW, word.w >> HIGH};
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-            REAL x[4];
+            alignas(16) REAL x[4];
             read(x, at(mine + RATE + e * LOWER, from[j]));
 #pragma unroll
             for (int c = 0; c < 4; ++c)
@@ -300,7 +300,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
         const REAL x = d[1] + zero - g[9] * s[1];
         const REAL y = d[2] + zero - g[10] * s[2];
         const REAL z = d[3] + zero - g[11] * s[3];
-        const REAL rate[4] = {g[18] * d[0] + ((s[0] + s[1]) + (s[2] + s[3])),
+        alignas(16) const REAL rate[4] = {g[18] * d[0] + ((s[0] + s[1]) + (s[2] + s[3])),
                               g[12] * x + g[13] * y + g[14] * z,
                               g[13] * x + g[15] * y + g[16] * z,
                               g[14] * x + g[16] * y + g[17] * z};

@@ -155,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 #pragma unroll 2
         for (unsigned e = thread / count; thread < teams * count && e < ELEMENTS; e += teams) {
             const unsigned way = link[e * 4 + f] % 32, neighbor = link[e * 4 + f] / 32;
-            REAL v[4], w[4];
+            alignas(16) REAL v[4], w[4];
             fields(v, state + e * STATE + node, COLUMNS);
             REAL more = -v[0], in = inflow(v, f);
             if (way < 24) {
@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const Columns* d = (const Columns*)derivative + tile * (COLUMNS / STEP) * 3 * 32 + lane;
 #pragma unroll DEPTH
     for (int m = 0; m < COLUMNS; m += STEP, s += STEP, d += 3 * 32) {
-        REAL v[HALVES * PAIR][4];
+        alignas(16) REAL v[HALVES * PAIR][4];
         Columns D[3][NODES];
 #pragma unroll
         for (int i = 0; i < 3 * NODES; ++i)
@@ -291,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
             D[i / 3][i % 3] = d[i * LANES];
 #pragma unroll
         for (int k = 0; k < INLINE; ++k) {
-            REAL v[4], w[4];
+            alignas(16) REAL v[4], w[4];
             fields(v, s + k * STATE, COLUMNS);
             fields(w, s + k * STATE + 1, COLUMNS);
 #pragma unroll
@@ -328,7 +328,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
             const int n = i * STRIDE + k % SIDE * 4, at = k / SIDE * APART * SIZE + n;
             if (corner + n >= NP)
                 continue;
-            REAL w[4], v[4];
+            alignas(16) REAL w[4], v[4];
             fields(v, before + k / SIDE * APART * STATE + n, COLUMNS);
             scale(w, c[i][k / SIDE][k % SIDE], shape + (e + k / SIDE * APART) * GEOMETRY);
 #pragma unroll

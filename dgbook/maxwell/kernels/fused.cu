@@ -108,8 +108,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
         asm volatile("prefetch.global.L2 [%0];"
                      :: "l"((VECTOR*)res + (size_t)first * (SIZE / WIDTH) + i));
     constexpr unsigned REST = STATE > CHUNK ? STATE - CHUNK : 1;
-    for (unsigned i = thread; i < GROUPS * (STATE - CHUNK); i += THREADS)
-        state[i / REST * STATE + CHUNK + i % REST] = VECTOR();   // zero times D is zero
+    if constexpr (STATE > CHUNK)
+        for (unsigned i = thread; i < GROUPS * REST; i += THREADS)
+            state[i / REST * STATE + CHUNK + i % REST] = VECTOR();   // zero times D is zero
     for (unsigned i = thread; i < ELEMENTS * 4; i += THREADS)
         link[i] = links[first * 4 + i];
     for (unsigned i = thread; i < ELEMENTS * GEOMETRY; i += THREADS)
@@ -135,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
             const REAL h2 = f == 0 ? v[5] - v[3] : v[f == 3 ? 4 : 5];
             REAL E1, E2, H1, H2;
             if (way < 24) {
-                REAL t[8];
+                alignas(16) REAL t[8];
                 COUPLE w[3];
                 const size_t node = (size_t)neighbor * EVEN_NP + opposite[way * NFP + i];
 #pragma unroll
@@ -177,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const REAL* d = derivative + (tile * (COLUMNS / STEP) * 3 * 32 + lane) * PAIR;
 #pragma unroll DEPTH
     for (int m = 0; m < COLUMNS; m += STEP, s += STEP * 6 / WIDTH, d += 3 * 32 * PAIR) {
-        REAL v[HALVES][PAIR * 6], D[3][NODES][PAIR];
+        alignas(16) REAL v[HALVES][PAIR * 6], D[3][NODES][PAIR];
 #pragma unroll
         for (int x = 0; x < 3; ++x)
 #pragma unroll
@@ -214,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
         REAL lifted[NODES][HALVES][2][2] = {};
 #pragma unroll DEPTH
         for (int j = 0; j < FACE; j += STEP, q += STEP * 2 / WIDTH, l += 32 * PAIR) {
-            REAL v[HALVES][PAIR * 2], L[NODES][PAIR];
+            alignas(16) REAL v[HALVES][PAIR * 2], L[NODES][PAIR];
 #pragma unroll
             for (int i = 0; i < NODES * PAIR; ++i)
                 L[i / PAIR][i % PAIR] = l[i / PAIR * 4 * (FACE / STEP) * 32 * PAIR + i % PAIR];
@@ -240,7 +241,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 #pragma unroll
     for (int i = 0; i < NODES * HALVES; ++i) {
         const int h = i % HALVES, n = (tile + i / HALVES) * 8 + 2 * t;
-        REAL w[12];
+        alignas(16) REAL w[12];
         lower(w, c[i / HALVES][h][0], shape + (e + h * 8) * GEOMETRY);
         lower(w + 6, c[i / HALVES][h][1], shape + (e + h * 8) * GEOMETRY);
         if (n < NP)
@@ -263,7 +264,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
             D[i / 3][i % 3] = d[i * LANES];
 #pragma unroll
         for (int e = 0; e < INLINE; ++e) {
-            REAL v[12];
+            alignas(16) REAL v[12];
             read(v, s + e * SIZE);
 #pragma unroll
             for (int i = 0; i < NODES; ++i)
@@ -296,7 +297,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
                 L[i] = l[i * LANES];
 #pragma unroll
             for (int e = 0; e < INLINE; ++e) {
-                REAL v[4];
+                alignas(16) REAL v[4];
                 read(v, q + e * POINTS * 2);
 #pragma unroll
                 for (int i = 0; i < NODES; ++i) {
@@ -330,7 +331,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     VECTOR* next = (VECTOR*)newer + (size_t)first * (SIZE / WIDTH);
 #pragma unroll 4
     for (unsigned i = thread; i < ELEMENTS * SIZE / WIDTH; i += THREADS) {
-        REAL r[WIDTH], w[WIDTH], v[WIDTH];
+        alignas(16) REAL r[WIDTH], w[WIDTH], v[WIDTH];
         const unsigned at = i + i / CHUNK * (STATE - CHUNK);
         read(w, rate + at);
         read(v, KEEP ? state + at : own + i);

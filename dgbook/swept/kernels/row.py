@@ -1,5 +1,7 @@
 """What a thread does that owns several neighboring points: load, find neighbors, update them."""
 
+from functools import cache
+
 import numpy as np
 
 from dgbook.gpu import cuda, jit
@@ -88,6 +90,7 @@ def make_row(problem, points, real):
     return row
 
 
+@cache
 def make_wrap(problem):
     """Device function ``wrap(g, n)``: which point stands at g, outside of the domain too."""
     if problem.boundary == "periodic":

@@ -1,5 +1,7 @@
 """Shared and Register with several points a thread: states in registers, their ends exchanged."""
 
+from functools import cache
+
 import numpy as np
 
 from dgbook.gpu import cuda, jit
@@ -198,6 +200,7 @@ def make_complete(problem, threads, points):
     return complete
 
 
+@cache
 def make_exchange(problem, threads, points, real):
     """Device functions that exchange rows' ends through shared memory.
 

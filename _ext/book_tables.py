@@ -148,17 +148,15 @@ def span(values: Iterable[str]) -> str:
 
 def record_list() -> str:
     """All records by family, with how many measurements each holds."""
-    from dgbook import records
+    from dgbook import compare, records
 
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[records.Record]] = {}
     for record in records.all_records():
-        family, _, what = record.name.partition("/")
-        group = groups.setdefault((family, record.gpu, record.date[:10]), [])
-        group.append(f"`{what}`&nbsp;{len(record.rows)}")
-    rows = [
-        (f"`{family}/`", ", ".join(found), f"{escape(gpu)}, {date}")
-        for (family, gpu, date), found in groups.items()
-    ]
+        groups.setdefault((record.name.partition("/")[0], record.gpu), []).append(record)
+    rows = []
+    for (family, _), group in groups.items():
+        found = (f"`{r.name.partition('/')[2]}`&nbsp;{len(r.rows)}" for r in group)
+        rows.append((f"`{family}/`", ", ".join(found), escape(compare.source(*group))))
     return table(("family", "records, and how many measurements each holds", "measured on"), rows)
 
 

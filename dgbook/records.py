@@ -150,8 +150,10 @@ def validate(content: Mapping[str, Any]) -> None:
 
     A row holds `path`, `language`, `order`, `dtype`, `size` (a dict), `dofs`, `plan` (a dict),
     `seconds_median`, `seconds_iqr`, `samples`, `flops`, `bytes`, `floor_seconds` and `efficiency`,
-    and may hold more. `order` and `dofs` are None where a measurement has none (a copy, a launch);
-    `floor_seconds` and `efficiency` are None, both, only where a row moves and computes nothing.
+    and may hold more: `run` (its `date` and `commit`), where one was measured in another run than
+    the record's, whose ceilings it is held against, on the same kind of GPU. `order` and `dofs` are
+    None where a measurement has none (a copy, a launch); `floor_seconds` and `efficiency` are None,
+    both, only where a row moves and computes nothing.
 
     Raises
     ------

@@ -448,7 +448,7 @@ def _assemble(
     name = hashlib.sha256((picture + content).encode()).hexdigest()[:12]
     positions = np.unravel_index(first, shape)
     controls = "".join(
-        '<label style="display:flex;align-items:center;gap:0.6em;flex:1 1 220px">'
+        '<label style="display:flex;align-items:center;gap:0.6em;flex:1 1 220px;min-width:0">'
         f'<span style="white-space:nowrap">{html.escape(slider)} = '
         f"<output>{html.escape(text[position])}</output></span>"
         f'<input type="range" min="0" max="{len(text) - 1}" step="1" value="{position}" '

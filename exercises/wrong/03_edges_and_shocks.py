@@ -275,6 +275,29 @@ WRONG = [
         "loses": ("test-4-3", "test-5-2"),
     },
     {
+        "name": "one-of-many",
+        "about": "only p = 0 is tried, and only the first of the orders; steps "
+        "are rounded to the nearest number",
+        "changes": [
+            (
+                "answer-2-1",
+                "box((2, 2), periodic=True), 1)",
+                "box((2, 2), periodic=True), 0)",
+            ),
+            (
+                "answer-2-7",
+                "for order in orders\n",
+                "for order in orders[:1]\n",
+            ),
+            (
+                "answer-3-2",
+                "math.ceil(t_end / dt)",
+                "max(1, round(t_end / dt))",
+            ),
+        ],
+        "loses": ("test-2-1", "test-2-7", "test-3-2"),
+    },
+    {
         "name": "visible-tests-only",
         "about": "made to pass the tests one can see: one way, one order, one "
         "mesh",

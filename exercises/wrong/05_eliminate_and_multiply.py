@@ -275,6 +275,18 @@ WRONG = [
         "loses": ("test-5-1", "test-5-2"),
     },
     {
+        "name": "stops-only-out-of-range",
+        "about": "a barrier that not all threads reach ends the test, too",
+        "changes": [
+            (
+                "answer-5-1",
+                "except SimulatorError as error:",
+                "except IndexError as error:",
+            ),
+        ],
+        "loses": ("test-5-1",),
+    },
+    {
         "name": "the-trace-added",
         "about": "the traces' term on the wrong side; the order is that of "
         "halved elements, always",

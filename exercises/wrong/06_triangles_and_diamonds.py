@@ -215,6 +215,20 @@ WRONG = [
         "loses": ("test-5-2",),
     },
     {
+        "name": "edges-in-double",
+        "about": "right, but edges are in double precision whatever T is; what "
+        "nobody has written yet is not taken for a race",
+        "changes": [
+            (
+                "answer-3-2",
+                "except (RaceError, UndefinedReadError) as error:",
+                "except RaceError as error:",
+            ),
+            ("answer-5-2", "blocks, H, 2), T.dtype)", "blocks, H, 2))"),
+        ],
+        "loses": ("test-3-2", "test-5-2"),
+    },
+    {
         "name": "three-reads-a-point",
         "about": "Classic fetches each value for three threads; the bytes of a "
         "cycle are not shared among its steps",

@@ -82,6 +82,13 @@ WRONG = [
         "loses": ("test-3-1", "test-3-3", "test-3-4"),
     },
     {
+        "name": "global-memory",
+        "about": "the volume kernel fills shared memory and does not use it: "
+        "right, but every thread reads all of its element's u",
+        "changes": [("answer-3-1", "* state[row, m]", "* u[k, m]")],
+        "loses": ("test-3-1",),
+    },
+    {
         "name": "wrap-off-by-one",
         "about": "the first element takes its last neighbor but one",
         "changes": [
@@ -104,6 +111,22 @@ WRONG = [
             ),
         ],
         "loses": ("test-3-4",),
+    },
+    {
+        "name": "whole-constant",
+        "about": "a whole number beside a single: Numba makes it double",
+        "changes": [("answer-3-3", "real(1) - alpha", "1 - alpha")],
+        "loses": ("test-3-4",),
+    },
+    {
+        "name": "speed-of-one",
+        "about": "right for constants and for a speed of 1: the norm takes "
+        "row sums of the mass matrix, the walls' flux leaves out c",
+        "changes": [
+            ("answer-2-3", "np.sum(v @ M * v)", "np.sum(v**2 @ M)"),
+            ("answer-2-4", "g_p = c / 2 *", "g_p = 1 / 2 *"),
+        ],
+        "loses": ("test-2-3", "test-2-4"),
     },
     {
         "name": "in-place-and-guessed",

@@ -22,18 +22,30 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
         raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
 
 
-def check_memory(what: str, needs: int) -> None:
-    """Whether the host has so many bytes.
+def check_memory(
+    what: str, needs: int, there: tuple[int, str] | None = None, advice: str = ""
+) -> None:
+    """Whether there are so many bytes.
+
+    Parameters
+    ----------
+    what : str
+        Ends with "needs", or "need".
+    needs : int
+    there : (int, str), optional
+        The bytes that there are, and whose; if not given, the host's.
+    advice : str
+        What to do.
 
     Raises
     ------
     ValueError
-        If it has not; the message begins with `what`.
+        If there are fewer: `what`, both numbers, and `advice`.
     """
-    has = host_bytes()
+    has, whose = there or (host_bytes(), "the host")
     if needs > has:
         raise ValueError(
-            f"{what} needs about {bytes_text(needs)}; allowed: the {bytes_text(has)} of the host"
+            f"{what} about {bytes_text(needs)}; allowed: the {bytes_text(has)} of {whose}{advice}"
         )
 
 

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -698,7 +699,7 @@ class Table:
         indices = range(len(self.columns))
         body = [[self._cell(row, i, plain=True) for i in indices] for row in self.rows]
         head = [self._heading(i, plain=True) for i in indices]
-        origin = self._origin()
+        origin = self._origin
         caption = f"{self.caption} [{origin.label} {origin.source}]" if origin else self.caption
         widths = [max(len(line[i]) for line in [head, *body]) for i in indices]
         text_column = [all(isinstance(row[i], str) for row in self.rows) for i in indices]
@@ -715,7 +716,7 @@ class Table:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        caption, origin = html.escape(self.caption), self._origin()
+        caption, origin = html.escape(self.caption), self._origin
         label = f" {badge(origin.label, origin.source)}" if origin else ""
         indices = range(len(self.columns))
         head = "".join(f'<th scope="col">{self._heading(i, plain=False)}</th>' for i in indices)
@@ -734,7 +735,7 @@ class Table:
 
     def _heading(self, column: int, plain: bool) -> str:
         name, number = self.columns[column], self._common(column)
-        here = number is not None and self._origin() is None
+        here = number is not None and self._origin is None
         if plain:
             return f"{name} [{number.label} {number.source}]" if here else name
         told = [html.escape(number.unit)] if number is not None and number.unit else []
@@ -743,6 +744,7 @@ class Table:
             told.append(f'<span style="font-weight:normal">{label}</span>')
         return html.escape(name) + ("<br>" + " ".join(told) if told else "")
 
+    @cached_property
     def _origin(self) -> Number | None:
         """A number that stands for the table if several columns have numbers, all of one origin."""
         found = [(i, n) for row in self.rows for i, n in enumerate(row) if isinstance(n, Number)]
@@ -761,7 +763,7 @@ class Table:
         if isinstance(value, Number):
             if self._common(column):
                 return value.text(specification, unit=plain)
-            if self._origin():
+            if self._origin:
                 text = value.text(specification)
                 return text if plain else html.escape(text)
             if plain:

@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 
 from dgbook import checkpoint
 from dgbook.checkpoint import Checkpoint
-from dgbook.checks import bytes_text, check_memory, host_bytes
+from dgbook.checks import check_memory
 from dgbook.element import NodalElement
 from dgbook.gpu import device as find_device
 from dgbook.mesh import Mesh, face_vertices, read
@@ -113,7 +113,7 @@ def refuse_large_box(
     if find_device(arguments.device).kind == "cpu":
         values = fields * (states * element.Np + faces * (dim + 1) * element.Nfp)
         needs = max(needs, values * np.dtype(arguments.dtype).itemsize)
-    check_memory(f"{option} {cells}, {K} elements of order {arguments.order},", K * needs)
+    check_memory(f"{option} {cells}, {K} elements of order {arguments.order}, needs", K * needs)
 
 
 def named(option: str, text: str, names: list[str]) -> tuple[str | None, str]:
@@ -361,14 +361,13 @@ def begin(
 
 def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
     """Raise a ValueError if a run needs more bytes than the device has, or the host without one."""
-    own = solver.device.memory_bytes
-    has, whose = (host_bytes(), "the host") if own is None else (own, solver.device.name)
-    if needs > has:
-        raise ValueError(
-            f"{solver.mesh.K} elements of order {solver.element.order} in {solver.dtype} need "
-            f"about {bytes_text(needs)}; allowed: the {bytes_text(has)} of {whose}. Take float32, "
-            "a lower order or a coarser mesh"
-        )
+    device, order = solver.device, solver.element.order
+    check_memory(
+        f"{solver.mesh.K} elements of order {order} in {solver.dtype} need",
+        needs,
+        None if device.memory_bytes is None else (device.memory_bytes, device.name),
+        ". Take float32, a lower order or a coarser mesh",
+    )
 
 
 def description(solver: NodalSolver, march: March, needs: int, *lines: str) -> str:

@@ -325,7 +325,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _refuse_large(option: str, K: int, arguments: argparse.Namespace) -> None:
     """Raise a ValueError if the host cannot hold a mesh of K elements or its systems."""
     check_memory(
-        f"{option}, {K} elements of order {arguments.order},",
+        f"{option}, {K} elements of order {arguments.order}, needs",
         max(
             K * running.MESH_BYTES[arguments.dim],
             least_host_bytes(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from dgbook.checks import bytes_text, host_bytes
+from dgbook.checks import bytes_text, check_memory, host_bytes
 from dgbook.element import simplex_quadrature, triangle_quadrature
 from dgbook.gpu import Device
 from dgbook.hdg.blocks import face_columns, face_nodes
@@ -175,11 +175,10 @@ def check_device(mesh: Mesh, order: int, n_c: int, device: Device, linear: Gmres
 
 
 def _refuse(mesh: Mesh, order: int, needs: int, has: int | None, whose: str) -> None:
-    if has is not None and needs > has:
-        raise ValueError(
-            f"{mesh.K} elements of order {order} need about {bytes_text(needs)}; allowed: the "
-            f"{bytes_text(has)} of {whose}. Take a lower order or a coarser mesh"
-        )
+    if has is not None:
+        what = f"{mesh.K} elements of order {order} need"
+        advice = ". Take a lower order or a coarser mesh"
+        check_memory(what, needs, (has, whose), advice)
 
 
 def _faces(mesh: Mesh) -> int:

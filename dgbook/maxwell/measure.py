@@ -505,6 +505,16 @@ def stage_error(launcher: FusedLauncher, device: Device) -> dict[str, float]:
 # -------------------------------------------------------------------------------------- records
 
 
+def operators(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int
+) -> Iterator[tuple[int, str, reference.Operator]]:
+    """Orders and precisions, with the operator on a cube of about so many unknowns."""
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            yield order, dtype, operator_on(mesh, order, dtype)
+
+
 def stage_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
@@ -530,13 +540,10 @@ def plans_record(
 
     At N = 4 these are all of klockner2009's Figure 10(b); the best of each order are its Table 3.
     """
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operator = operator_on(mesh, order, dtype)
-            for part, plans in searched(order, dtype).items():
-                result = tune_part(part, operator, device, plans)
-                yield from plan_rows(part, result, operator, ceiling, device)
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        for part, plans in searched(order, dtype).items():
+            result = tune_part(part, operator, device, plans)
+            yield from plan_rows(part, result, operator, ceiling, device)
 
 
 def tiles_record(
@@ -546,39 +553,33 @@ def tiles_record(
 
     About 128 threads a block and no tensor cores; as many registers as the compiler likes.
     """
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operator = operator_on(mesh, order, dtype)
-            shape = fused.fused_shape(order, dtype)
-            cost = costs(order, mesh.K, dtype)["fused"]
-            launcher = FusedLauncher(operator, device)
-            for inline, nodes in TILES:
-                rows = max(1, 128 // -(-shape.Np // nodes))
-                plan = fused.FusedPlan("cuda", rows, inline, nodes, 2)
-                if not fused.illegal(plan, shape, device.compute_capability):
-                    timing = measure(stage_of(launcher.planned(plan), device), device)
-                    yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        shape = fused.fused_shape(order, dtype)
+        cost = costs(order, operator.mesh.K, dtype)["fused"]
+        launcher = FusedLauncher(operator, device)
+        for inline, nodes in TILES:
+            rows = max(1, 128 // -(-shape.Np // nodes))
+            plan = fused.FusedPlan("cuda", rows, inline, nodes, 2)
+            if not fused.illegal(plan, shape, device.compute_capability):
+                timing = measure(stage_of(launcher.planned(plan), device), device)
+                yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
 
 
 def variants_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
     """Rows of the record maxwell/variants: klockner2009, Figure 11(a); "variant" says which."""
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operator = operator_on(mesh, order, dtype)
-            best, best_field = (
-                best_plan(operator, device, strategies)
-                for strategies in (paper_plan.STRATEGIES, ("field",))
-            )
-            for name, plan in variants(best, best_field, order, dtype).items():
-                launcher = PaperLauncher(operator, device, plan)
-                timing = measure(stage_of(launcher, device), device)
-                cost = costs(order, mesh.K, dtype)["paper"]
-                stage = row(operator, "paper", "numba", plan, cost, timing, ceiling, device)
-                yield stage | {"variant": name}
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        best, best_field = (
+            best_plan(operator, device, strategies)
+            for strategies in (paper_plan.STRATEGIES, ("field",))
+        )
+        for name, plan in variants(best, best_field, order, dtype).items():
+            launcher = PaperLauncher(operator, device, plan)
+            timing = measure(stage_of(launcher, device), device)
+            cost = costs(order, operator.mesh.K, dtype)["paper"]
+            stage = row(operator, "paper", "numba", plan, cost, timing, ceiling, device)
+            yield stage | {"variant": name}
 
 
 def sizes_record(
@@ -648,10 +649,8 @@ def error_record(
     orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
 ) -> Iterator[dict[str, Any]]:
     """Rows of the record maxwell/error: `error_rows` of each order and precision."""
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            yield from error_rows(operator_on(mesh, order, dtype), device, ceiling)
+    for _, _, operator in operators(orders, dtypes, dofs):
+        yield from error_rows(operator, device, ceiling)
 
 
 def counters_record(
@@ -661,14 +660,11 @@ def counters_record(
 
     "counters" says how busy the parts of the GPU are, in percent; see `dgbook.gpu.profile`.
     """
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operator = operator_on(mesh, order, dtype)
-            fused_row = next(fused_rows(operator, device, ceiling, every=False))
-            *parts, _ = paper_rows(operator, device, ceiling)
-            program = f"from dgbook.maxwell.measure import launch_each as f; f{order, dtype, dofs}"
-            yield from counted([fused_row, *parts], program)
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        fused_row = next(fused_rows(operator, device, ceiling, every=False))
+        *parts, _ = paper_rows(operator, device, ceiling)
+        program = f"from dgbook.maxwell.measure import launch_each as f; f{order, dtype, dofs}"
+        yield from counted([fused_row, *parts], program)
 
 
 def launch_each(order: int, dtype: str, dofs: int) -> None:

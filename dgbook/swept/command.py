@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         plan,
     )
     states = 4 * len(solver.problem.fields) * solver.dtype.itemsize  # what Classic has at a time
-    check_memory(f"--n {arguments.n}", solver.n * states)
+    check_memory(f"--n {arguments.n} needs", solver.n * states)
     every = solver.steps_between_results
     steps = math.ceil(arguments.steps / every) * every
     t = steps * solver.time_step

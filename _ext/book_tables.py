@@ -25,7 +25,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
-    from dgbook.reproduce import Verdict
+    from dgbook.lab.reproduce import Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 FEW_VALUES = 6  # are shown one by one
@@ -52,8 +52,8 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def reproductions(name: str) -> str:
     """All tables and figures of a paper: what each shows, our verdict, and where it is treated."""
-    from dgbook import reproduce
-    from dgbook.reproduce import verdict as words
+    from dgbook.lab import reproduce
+    from dgbook.lab.reproduce import verdict as words
 
     plain = {
         words.MATCHES: "the same",
@@ -82,7 +82,7 @@ def reproductions(name: str) -> str:
 
 def comparison(verdict: Verdict) -> str:
     """The paper's value and ours where they are few; else how they compare, column by column."""
-    from dgbook.records import significant
+    from dgbook.lab.numbers import significant
 
     different = [cell for cell in verdict.compared if not cell.same]
     if not different or verdict.item.kind != "measurement":
@@ -112,8 +112,8 @@ def comparison(verdict: Verdict) -> str:
 
 def recorded_hardware() -> str:
     """Each GPU of the records: what it is, with which software, and its measured ceilings."""
-    from dgbook import records
-    from dgbook.records import significant
+    from dgbook.lab import records
+    from dgbook.lab.numbers import significant
 
     by_gpu: dict[str, list[records.Record]] = {}
     for record in records.all_records():
@@ -148,7 +148,7 @@ def span(values: Iterable[str]) -> str:
 
 def record_list() -> str:
     """All records by family, with how many measurements each holds."""
-    from dgbook import compare, records
+    from dgbook.lab import compare, records
 
     groups: dict[tuple[str, str], list[records.Record]] = {}
     for record in records.all_records():

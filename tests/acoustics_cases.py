@@ -7,7 +7,7 @@ import numpy as np
 from maxwell_cases import scrambled
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.plans import KERNEL_SETS, Plan, candidates
+from dgbook.acoustics.plan import KERNEL_SETS, Plan, candidates
 from dgbook.gpu import Device
 from dgbook.mesh import box
 

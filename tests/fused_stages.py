@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.gpu import SimulatorError
+from dgbook.check import SimulatorError
 from dgbook.time import lsrk45
 
 

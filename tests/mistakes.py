@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dgbook.gpu.show import source
+from dgbook.page.show import source
 
 
 def remade(name: str, functions: Sequence[Callable], right: str, wrong: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What tests of runs on the command line share: what happens in the middle, what is refused."""
 
-from dgbook.solving import March
+from dgbook.nodal.solving import March
 
 
 def at_step(monkeypatch, number, do):

@@ -12,10 +12,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.tri import Triangulation
 
-from dgbook import plot
 from dgbook.element import cartesian, multi_indices
 from dgbook.linear import Solver, advection, transported
 from dgbook.mesh import box, nodes_xyz
+from dgbook.page import plot
 
 FOLDER = Path(__file__).resolve().parent.parent / "chapters" / "figures"
 # Order and cells a side: 2 n^2 triangles of (N+1)(N+2)/2 nodes, which is 4,500 to 4,704 unknowns.

@@ -7,9 +7,9 @@ from math import comb
 
 import numpy as np
 
-from dgbook.acoustics.bernstein import nonzeros
-from dgbook.checks import check_choice
-from dgbook.gpu.roofline import Cost
+from dgbook.arguments import check_choice
+from dgbook.gpu.floor import Cost
+from dgbook.nodal.bernstein import nonzeros
 
 INDEX_BYTES = 4
 FIELDS = 4
@@ -21,7 +21,7 @@ PARTS = {
     "optimal": ("volume", "surface", "update"),
     "unblocked": ("volume", "surface", "update"),
 }
-"""The kernels of a stage by each of the paper's sets, see ``dgbook.acoustics.plans``."""
+"""The kernels of a stage by each of the paper's sets, see ``dgbook.acoustics.plan``."""
 
 
 def costs(name: str, order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
@@ -46,7 +46,7 @@ def costs(name: str, order: int, K: int, dtype: str | np.dtype) -> dict[str, Cos
     and material are in the weights. *Update*: two fused multiply-adds a degree of freedom.
 
     **Bernstein sets.** D, L, E and s are the nonzeros of one barycentric derivative, of L_0, of E_L
-    and of four sweeps (``dgbook.acoustics.bernstein.nonzeros``):
+    and of four sweeps (``dgbook.nodal.bernstein.nonzeros``):
 
     =========  ==============================  =================================================
     operator   flops                           words

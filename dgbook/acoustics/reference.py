@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.acoustics.bernstein import BernsteinBasis, bernstein_basis
 from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES, flux_weights, mirror
-from dgbook.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.element import NodalElement
-from dgbook.media import material
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
-from dgbook.trace import Trace, trace
+from dgbook.nodal.bernstein import BernsteinBasis, bernstein_basis
+from dgbook.nodal.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
+from dgbook.nodal.media import material
+from dgbook.nodal.trace import Trace, trace
 
 BASES = ("nodal", "bernstein")
 

@@ -9,17 +9,17 @@ from typing import Any, get_args
 import numpy as np
 
 from dgbook.acoustics import reference, sparse_or_dense
-from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
-from dgbook.acoustics.fused import FusedLauncher
-from dgbook.acoustics.nodal import ElementPlan, NodalLauncher, NodePlan
-from dgbook.acoustics.plans import choose_plan
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.launch.nodal import ElementPlan, NodalLauncher, NodePlan
+from dgbook.acoustics.launch.sparse import BernsteinLauncher, BernsteinPlan
+from dgbook.acoustics.plan import choose_plan
 from dgbook.acoustics.problem import FIELDS
-from dgbook.acoustics.sparse import BernsteinLauncher, BernsteinPlan
-from dgbook.checks import check_choice
-from dgbook.fused import FusedPlan
+from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
-from dgbook.solving import DeviceStepper, HostStepper, NodalSolver
+from dgbook.nodal.fused import FusedPlan
+from dgbook.nodal.solving import DeviceStepper, HostStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = ("fused", "paper")

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from dgbook.acoustics import bernstein_fused, fused
-from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
-from dgbook.acoustics.fused import FusedLauncher
+from dgbook.acoustics.launch import bernstein_fused, fused
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.launch.sparse import Shape
 from dgbook.acoustics.reference import Operator
-from dgbook.acoustics.sparse import Shape
-from dgbook.fused import FusedPlan
-from dgbook.fused import illegal as illegal_dense
 from dgbook.gpu import Device
 from dgbook.gpu.tune import remembered
+from dgbook.nodal.fused import FusedPlan
+from dgbook.nodal.fused import illegal as illegal_dense
 
 Plan = BernsteinFusedPlan | FusedPlan
 DENSE = (1,)

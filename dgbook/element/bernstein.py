@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from .checks import check_integer, check_points
+from dgbook.arguments import check_integer, check_points
+
 from .frozen import read_only, read_only_sparse, shared_property
 from .nodes import warp_and_blend
 from .simplex import (

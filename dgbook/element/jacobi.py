@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy.special import roots_jacobi
 
-from .checks import check_integer, check_jacobi_exponents
+from dgbook.arguments import check_integer, check_jacobi_exponents
 
 
 def recurrence(order: int, alpha: float, beta: float) -> tuple[np.ndarray, np.ndarray, float]:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .checks import check_integer, check_points
+from dgbook.arguments import check_integer, check_points
+
 from .jacobi import scaled_jacobi
 from .simplex import barycentric, multi_indices
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .checks import check_integer
+from dgbook.arguments import check_integer
+
 from .frozen import read_only, shared_property
 from .modal import grad_vandermonde, vandermonde
 from .nodes import warp_and_blend

@@ -12,7 +12,8 @@ a face is read off its integer multi-index; there are no tolerances.
 
 import numpy as np
 
-from .checks import check_integer
+from dgbook.arguments import check_integer
+
 from .jacobi import gauss_lobatto, jacobi
 from .simplex import MAX_ORDER, cartesian, face_vertices, multi_indices
 

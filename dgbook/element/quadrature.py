@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from .checks import check_integer
+from dgbook.arguments import check_integer
+
 from .jacobi import gauss_jacobi
 
 

@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from .checks import check_integer, check_points
+from dgbook.arguments import check_integer, check_points
 
 MAX_ORDER = 15
 """Highest order of an element: there the published table of node parameters ends."""

@@ -4,7 +4,8 @@ from functools import cache
 
 import numpy as np
 
-from .checks import check_integer
+from dgbook.arguments import check_integer
+
 from .frozen import read_only
 from .modal import grad_vandermonde, vandermonde
 from .quadrature import simplex_quadrature

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.euler.tables import MAX_ORDER, Tables
-from dgbook.gpu.roofline import Cost
+from dgbook.gpu.floor import Cost
 
 INDEX_BYTES = 4
 FIELDS = 4

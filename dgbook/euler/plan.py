@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.gpu import Device
-from dgbook.gpu.compile import REGISTERS as MULTIPROCESSOR_REGISTERS
+from dgbook.gpu.limits import REGISTERS as MULTIPROCESSOR_REGISTERS
 from dgbook.gpu.tune import remembered
 
 THREADS = (32, 64, 128, 256, 512)  # chen, Table 1

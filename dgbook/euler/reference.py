@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.element import NodalElement
 from dgbook.euler.problem import (
     CONDITIONS,
@@ -22,6 +21,7 @@ from dgbook.euler.problem import (
 )
 from dgbook.euler.tables import Tables
 from dgbook.mesh import Mesh, face_pairs, geometric_factors, nodes_xyz
+from dgbook.nodal.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.euler import reference
 from dgbook.euler.exact import Stream
-from dgbook.euler.fused import FusedLauncher, FusedPlan
-from dgbook.euler.paper import PaperLauncher
+from dgbook.euler.launch.fused import FusedLauncher, FusedPlan
+from dgbook.euler.launch.paper import PaperLauncher
 from dgbook.euler.plan import HEALTHY, PaperPlan
 from dgbook.euler.problem import FIELDS, entropy_density, sound_speed, velocity
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
-from dgbook.solving import ELEMENTS_AT_A_TIME, DeviceStepper, HostStepper, March, NodalSolver
+from dgbook.nodal.solving import ELEMENTS_AT_A_TIME, DeviceStepper, HostStepper, March, NodalSolver
 from dgbook.time import rk4
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}

@@ -2,24 +2,5 @@
 
 from dgbook.gpu.device import Device, device, versions
 from dgbook.gpu.kernel import Kernel, cuda, jit
-from dgbook.gpu.simulator import (
-    BarrierError,
-    OutOfRangeError,
-    RaceError,
-    SimulatorError,
-    UndefinedReadError,
-)
 
-__all__ = [
-    "BarrierError",
-    "Device",
-    "Kernel",
-    "OutOfRangeError",
-    "RaceError",
-    "SimulatorError",
-    "UndefinedReadError",
-    "cuda",
-    "device",
-    "jit",
-    "versions",
-]
+__all__ = ["Device", "Kernel", "cuda", "device", "jit", "versions"]

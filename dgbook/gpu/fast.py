@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from dgbook.gpu import simulator
 from dgbook.gpu.kernel import HAS_NUMBA_CUDA, jit
 
 
@@ -29,9 +28,9 @@ else:  # a CPU-only installation: there is the simulator only
     _RSQRT = dict.fromkeys(("float32", "float64"), rsqrt_by_formula)
     _DIVIDE = divide_by_formula
 
-for _function in _RSQRT.values():
-    simulator.register_stand_in(_function, rsqrt_by_formula)
-simulator.register_stand_in(_DIVIDE, divide_by_formula)
+FORMULAS: dict[Callable, Callable] = dict.fromkeys(_RSQRT.values(), rsqrt_by_formula)
+"""What the simulator calls in place of a function that only a GPU has."""
+FORMULAS[_DIVIDE] = divide_by_formula
 
 
 def make_rsqrt(real: type) -> Callable:

@@ -6,11 +6,11 @@ import contextlib
 import importlib.util
 from collections.abc import Callable, Iterator
 from functools import cached_property, update_wrapper
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from dgbook.gpu import simulator
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 
 try:
@@ -19,13 +19,11 @@ try:
 
     # Small grids are what a book's examples have; the reader needs no warning about each.
     _numba_config.CUDA_LOW_OCCUPANCY_WARNINGS = 0
-except ImportError:  # a CPU-only installation: kernels are written against a stand-in and simulated
-    cuda = simulator.cuda
+except ImportError:  # a CPU-only installation: kernels only name it, and are simulated
+    cuda = SimpleNamespace()
 
-HAS_NUMBA_CUDA = cuda is not simulator.cuda
+HAS_NUMBA_CUDA = not isinstance(cuda, SimpleNamespace)
 HAS_CUPY = importlib.util.find_spec("cupy") is not None
-
-simulator.register_cuda_module(cuda)
 
 _preparing = False
 
@@ -79,7 +77,7 @@ class Kernel:
             if _lives_on_gpu(args, self.name):
                 _launch_on_gpu(self.dispatcher, grid, block, shared, args)
             else:
-                simulator.launch(self.py_func, grid, block, args, shared)
+                _simulate(self.py_func, grid, block, args, shared)
 
         return launch
 
@@ -140,6 +138,30 @@ def preparing() -> Iterator[None]:
         yield
     finally:
         _preparing = False
+
+
+@contextlib.contextmanager
+def pretended_device(cc: tuple[int, int]) -> Iterator[None]:
+    """Inside, Numba takes the current device to have this compute capability.
+
+    A kernel is compiled for the capability that is asked for, but the device functions that it
+    calls ask the driver for the current device's, and there may be no driver.
+    """
+    import numba.cuda.dispatcher as dispatcher
+
+    ask_driver = dispatcher.get_current_device
+    dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
+    try:
+        yield
+    finally:
+        dispatcher.get_current_device = ask_driver
+
+
+def _simulate(function: Callable, *launch: Any) -> None:
+    # The one door from the method to what checks it: `device="simulator"` goes through it.
+    from dgbook.check import simulator
+
+    simulator.launch(function, *launch)
 
 
 def _lives_on_gpu(args: tuple, name: str) -> bool:

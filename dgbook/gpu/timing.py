@@ -20,10 +20,11 @@ The simulator has no time: it shows that a kernel is right.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,7 +214,7 @@ def measurable(device: Device | str | None) -> Device:
     if device.kind == "simulator":
         raise RuntimeError(
             "the simulator shows that a kernel is right, not how long it takes; measure on a CUDA "
-            'device, or take a recorded number with dgbook.records.load("NAME")'
+            'device, or take a recorded number with dgbook.lab.records.load("NAME")'
         )
     return device
 
@@ -275,3 +276,17 @@ def _device_sampler(function: Callable[[], Any]) -> Sampler:
         return seconds, late
 
     return sample
+
+
+@contextlib.contextmanager
+def profiled() -> Iterator[None]:
+    """Inside, launches are seen by a profiler that waits to be told, such as Nsight Compute."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+    cupy.cuda.profiler.start()
+    try:
+        yield
+    finally:
+        cupy.cuda.Device().synchronize()
+        cupy.cuda.profiler.stop()

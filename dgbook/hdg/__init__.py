@@ -2,7 +2,7 @@
 
 from dgbook.hdg import exact
 from dgbook.hdg.blocks import BlockMatrix
-from dgbook.hdg.cylinder import cylinder_mesh, flow_past_cylinder
+from dgbook.hdg.exact import cylinder_mesh, flow_past_cylinder
 from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.local import State
 from dgbook.hdg.problem import (

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.boundary import conditions_of_faces
+from dgbook.arguments import check_integer
 from dgbook.element import (
     MAX_ORDER,
     NodalElement,
@@ -38,11 +38,11 @@ from dgbook.element import (
     triangle_quadrature,
     vandermonde,
 )
-from dgbook.element.checks import check_integer
 from dgbook.gpu import Device
 from dgbook.hdg.blocks import face_columns, number_faces
 from dgbook.hdg.problem import Affine, Problem
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz, vertex_permutations
+from dgbook.nodal.boundary import conditions_of_faces
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,8 @@ from dgbook.gpu import Device
 from dgbook.gpu.timing import as_device
 from dgbook.hdg.arnoldi import MOST_BLOCKS, KernelSpace, Operator, Space
 from dgbook.hdg.blocks import BlockMatrix
-from dgbook.hdg.cpu import CoreProduct
+from dgbook.hdg.launch import CoreProduct, Product
 from dgbook.hdg.preconditioner import PRECONDITIONERS, workspace
-from dgbook.hdg.product import Product
 
 STAGNATION = 1e-3
 """A cycle that lowers the residual by a smaller part of it is the last one."""

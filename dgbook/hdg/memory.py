@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from dgbook.checks import bytes_text, check_memory, host_bytes
+from dgbook.arguments import bytes_text, check_memory, host_bytes
 from dgbook.element import simplex_quadrature, triangle_quadrature
 from dgbook.gpu import Device
 from dgbook.hdg.blocks import face_columns, face_nodes

@@ -7,10 +7,9 @@ from math import gcd
 
 import numpy as np
 
-from dgbook.checks import check_choice, check_counts
+from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
-from dgbook.gpu.compile import ARCHITECTURES
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.limits import ARCHITECTURES, MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.gpu.tune import remembered
 
 METHODS = ("paper", "fused", "sliced", "wide", "bulk")

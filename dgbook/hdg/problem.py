@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.boundary import stacked_fields
+from dgbook.nodal.boundary import stacked_fields
 
 
 @dataclass(frozen=True, eq=False)

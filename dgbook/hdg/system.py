@@ -18,9 +18,9 @@ from dgbook.gpu.timing import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.discretisation import Discretisation, as_boundary, discretise, on_device
+from dgbook.hdg.launch import matvec
 from dgbook.hdg.local import State
 from dgbook.hdg.problem import FarField, Problem
-from dgbook.hdg.product import matvec
 from dgbook.mesh import Mesh
 
 NUMBERS_AT_A_TIME = 2**21
@@ -59,7 +59,7 @@ class System:
     offset: np.ndarray
 
     def matvec(self, x: np.ndarray, device: Any = "auto", dtype: str = "float64") -> np.ndarray:
-        """A x, (faces, m), on a device and in a precision; see `dgbook.hdg.product`."""
+        """A x, (faces, m), on a device and in a precision; see `dgbook.hdg.launch`."""
         return matvec(self.matrix, x, device, dtype)
 
     def recover(self, x: np.ndarray, step: float = 1.0) -> State:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.checks import check_counts
+from dgbook.arguments import check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
 from dgbook.gpu.tune import remembered

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 
 FLUXES = ("upwind", "central")
 CONDITIONS = ("outflow", "absorbing", "wall", "soft")

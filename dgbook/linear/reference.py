@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import conditions_of_faces, given_fields
 from dgbook.element import NodalElement
 from dgbook.linear.problem import System, incoming, jump_matrix, mirror
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
-from dgbook.trace import Trace, trace
+from dgbook.nodal.boundary import conditions_of_faces, given_fields
+from dgbook.nodal.trace import Trace, trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dgbook import launching
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.gpu import Device, Kernel
 from dgbook.linear import reference
 from dgbook.linear.kernels import make_fused, make_surface, make_volume
 from dgbook.linear.plan import Plan, Shape, choose_plan, illegal
 from dgbook.linear.problem import System
 from dgbook.mesh import Mesh
-from dgbook.solving import DeviceStepper, NodalSolver
+from dgbook.nodal import launching
+from dgbook.nodal.solving import DeviceStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = ("fused", "split")
@@ -162,8 +162,8 @@ class Launcher(launching.Launcher):
     """An operator's arrays on a device, and its kernels launched on them.
 
     States on the device have shape (n, (K + ghosts) Np): behind the elements stand ghost elements
-    with the exterior values of the boundary faces, see ``dgbook.trace``. In the notation of the
-    reference, with u^+ = M u^- + g on the boundary, the kernels compute
+    with the exterior values of the boundary faces, see ``dgbook.nodal.trace``. In the notation of
+    the reference, with u^+ = M u^- + g on the boundary, the kernels compute
 
         F (u^- - M u^- - g) = F (I - M) (u^- - g),
 

@@ -10,7 +10,7 @@ from dgbook.gpu.layout import padded
 from dgbook.maxwell.plan import DESCRIPTOR_INTEGERS, DESCRIPTOR_REALS, HALF_WARP, Shape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import Mesh, partition
-from dgbook.trace import WAYS
+from dgbook.nodal.trace import WAYS
 
 # Words of a face-pair descriptor. Sides are called minus and plus; the minus side is in the block.
 FETCH_MINUS = 0  # where the element's nodal values begin, in each field

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dgbook.checks import check_choice, check_counts
+from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.layout import microblock_size, padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
@@ -298,7 +298,7 @@ def default_plan(order: int, dtype: str) -> PaperPlan:
     About 128 threads gather for 16 elements, or for as many as leave room for two blocks in 48 KiB
     of shared memory. About 256 threads lift and differentiate 8 microblocks inline, 4 in fp64, with
     the fields in shared memory; fewer where it does not suffice. They stand in the plain order,
-    which has no bank conflicts on today's devices: see ``dgbook.maxwell.banks``.
+    which has no bank conflicts on today's devices: see ``dgbook.lab.banks``.
     """
     shape = shape_of(order, dtype)
     w_p = max(1, 128 // shape.Nfp)

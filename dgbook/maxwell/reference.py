@@ -7,20 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.element import NodalElement
-from dgbook.maxwell.problem import (
-    CONDITIONS,
-    FIELDS,
-    FLUXES,
-    cross,
-    curl,
-    keeps,
-)
-from dgbook.media import material
+from dgbook.maxwell.problem import CONDITIONS, FIELDS, FLUXES, cross, curl, keeps
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
-from dgbook.trace import Trace, trace
+from dgbook.nodal.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
+from dgbook.nodal.media import material
+from dgbook.nodal.trace import Trace, trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
-from dgbook.maxwell.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.inflow import Inflow
-from dgbook.maxwell.paper import PaperLauncher
+from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
+from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import PaperPlan
 from dgbook.maxwell.problem import FIELDS
 from dgbook.mesh import Mesh
-from dgbook.solving import DeviceStepper, NodalSolver
+from dgbook.nodal.solving import DeviceStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = {"fused": FusedLauncher, "paper": PaperLauncher}

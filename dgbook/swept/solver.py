@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.checks import check_choice
+from dgbook.arguments import check_choice
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu import device as find_device
-from dgbook.swept import cpu
+from dgbook.swept import cores as cpu
 from dgbook.swept.kernels.classic import make_classic, make_classic_rows
 from dgbook.swept.kernels.mail import make_receive, make_send
 from dgbook.swept.kernels.persistent import make_persistent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dgbook.element import NodalElement
-from dgbook.reproduce import find
+from dgbook.lab.reproduce import find
 
 
 def test_klockner_6b_needs_the_inverse_map() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from dgbook import reproduce
-from dgbook.reproduce.verdict import ALONE
+from dgbook.lab import reproduce
+from dgbook.lab.reproduce.verdict import ALONE
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "_ext"))

@@ -175,13 +175,13 @@ def test_numbered_equations_have_no_line_breaks(path: Path) -> None:
 
 @chapters
 def test_figures_say_what_they_show(path: Path) -> None:
-    """Figures are shown through `dgbook.plot.show` or `dgbook.player`, which ask for alt text."""
+    """`dgbook.page.plot.show` and `dgbook.page.player` show figures and ask for alt text."""
     figures = 0
     for number, cell in code_cells(path):
         for output in cell.outputs:
             data = output.get("data", {})
             bare = [mime for mime in data if mime.startswith("image/")]
-            assert not bare, f"cell {number}: {bare} has no alt text; use dgbook.plot.show"
+            assert not bare, f"cell {number}: {bare} has no alt text; use dgbook.page.plot.show"
             alts = Figures(data.get("text/html", "")).alts
             figures += len(alts)
             assert all(len(alt.split()) >= 4 for alt in alts), f"cell {number}: {alts}"

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from dgbook import plot
-from dgbook.player import STYLES, Curve, flipbook, player
+from dgbook.page import plot
+from dgbook.page.player import STYLES, Curve, flipbook, player
 
 playwright = pytest.importorskip("playwright.sync_api")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mistakes import remade
 
-from dgbook.hdg import storage
+from dgbook.hdg import blocks as storage
 from dgbook.hdg.kernels.fused import make_fused
 from dgbook.hdg.kernels.paper import make_contract, make_inflate
 from dgbook.hdg.kernels.sliced import make_sliced

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from dgbook.gpu.compile import compile
+from dgbook.check.compile import compile
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dgbook.acoustics.bernstein_fused import default_plan, kernel, shared_bytes
-from dgbook.acoustics.sparse import Shape
-from dgbook.gpu.compile import compile
+from dgbook.acoustics.launch.bernstein_fused import default_plan, kernel, shared_bytes
+from dgbook.acoustics.launch.sparse import Shape
+from dgbook.check.compile import compile
 
 INDICES = np.empty(1, np.uint32)
 WARPS = {"float32": (24, 40), "float64": (18, 24)}

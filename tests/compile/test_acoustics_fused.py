@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dgbook.acoustics.fused import default_plan, fused_shape, kernel
-from dgbook.fused import threads
-from dgbook.gpu.compile import compile
+from dgbook.acoustics.launch.fused import default_plan, fused_shape, kernel
+from dgbook.check.compile import compile
+from dgbook.nodal.fused import threads
 
 INDICES = np.empty(1, np.uint32)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics.kernels.combine import make_combine
-from dgbook.acoustics.nodal import ElementPlan, default_plan, kernels, shape_of
+from dgbook.acoustics.launch.nodal import ElementPlan, default_plan, kernels, shape_of
 
 INDICES = np.empty(1, np.uint32)
 # That of the surface kernel is what cc 7.5 takes at order 2, elsewhere it is half as many.
@@ -64,7 +64,7 @@ def test_as_many_accumulators_as_a_plan_may_have_stay_in_registers(name, held):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_left_beside_matrix_products_is_small(dtype, held):
-    """The kernel of `dgbook.acoustics.arrays.ProductStage`."""
+    """The kernel of `dgbook.lab.rivals.acoustics.ProductStage`."""
     real, scalar = np.empty(1, dtype), np.dtype(dtype).type(0)
     found = held(make_combine(shape_of(3, dtype)), (real,) * 6 + (scalar,) * 3, dtype)
     assert (found.fp64_instructions > 0) == (dtype == "float64")

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dgbook.acoustics.sparse import SURFACES, Shape, default_plan, kernel
-from dgbook.gpu.compile import compile
+from dgbook.acoustics.launch.sparse import SURFACES, Shape, default_plan, kernel
+from dgbook.check.compile import compile
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 INDICES = np.empty(1, np.uint32)

@@ -8,12 +8,13 @@ import numba
 import numpy as np
 import pytest
 
+from dgbook.check.compile import Report, compile, sass
 from dgbook.gpu import cuda, jit
-from dgbook.gpu.compile import ARCHITECTURES, Report, compile, sass
+from dgbook.gpu.limits import ARCHITECTURES
 from dgbook.gpu.source import CompilerNotFoundError
 
 # Not `from dgbook.gpu import compile`: a package may export the function by the module's name.
-module = importlib.import_module("dgbook.gpu.compile")
+module = importlib.import_module("dgbook.check.compile")
 
 f4, f8 = np.float32, np.float64
 X4, X8 = np.zeros(4, f4), np.zeros(4, f8)

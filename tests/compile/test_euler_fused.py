@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.euler.fused import FusedPlan, FusedShape, default_plan, kernel, shared_bytes
-from dgbook.gpu.compile import compile
+from dgbook.check.compile import compile
+from dgbook.euler.launch.fused import FusedPlan, FusedShape, default_plan, kernel, shared_bytes
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 

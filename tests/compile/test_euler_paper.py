@@ -10,10 +10,10 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.euler.paper import kernels
+from dgbook.check.compile import compile
+from dgbook.euler.launch.paper import kernels
 from dgbook.euler.plan import PaperPlan
 from dgbook.euler.tables import Tables
-from dgbook.gpu.compile import compile
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 REGISTERS = {  # at most, by order

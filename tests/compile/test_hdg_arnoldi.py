@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dgbook.gpu.compile import compile
+from dgbook.check.compile import compile
 from dgbook.hdg.arnoldi import THREADS, arnoldi_kernels
 
 NUMBER, TABLE, VECTOR = "progress", "table", "vector"

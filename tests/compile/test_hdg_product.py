@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.gpu.compile import compile
+from dgbook.check.compile import compile
+from dgbook.hdg.launch import kernels
 from dgbook.hdg.plan import Plan, Shape, default_plan, plans, shared_bytes
-from dgbook.hdg.product import kernels
 
 SIZES = (
     (8, 5, "float32"),

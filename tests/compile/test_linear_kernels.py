@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from dgbook.check.compile import compile
 from dgbook.element import NodalElement
-from dgbook.gpu.compile import compile
 from dgbook.linear.plan import Plan, Shape, default_plan, illegal, shared_bytes
 from dgbook.linear.solver import kernels
 

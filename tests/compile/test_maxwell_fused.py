@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.fused import threads
-from dgbook.gpu.compile import compile
-from dgbook.maxwell.fused import default_plan, fused_shape, kernel
+from dgbook.check.compile import compile
+from dgbook.maxwell.launch.fused import default_plan, fused_shape, kernel
+from dgbook.nodal.fused import threads
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 INDICES = np.empty(1, np.uint32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dgbook.gpu.compile import compile
+from dgbook.check.compile import compile
 from dgbook.maxwell.kernels.incident import make_incident, make_tick
 
 REDUCTION = 40

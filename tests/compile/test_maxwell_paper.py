@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.gpu.compile import compile
-from dgbook.maxwell.paper import kernel
+from dgbook.check.compile import compile
+from dgbook.maxwell.launch.paper import kernel
 from dgbook.maxwell.plan import (
     HALF_WARP,
     DifferentiatePlan,

@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.gpu.compile import compile
-from dgbook.maxwell.fused import default_plan, fused_shape, kernel
-from dgbook.maxwell.measure import PRODUCTS, EditedKernel
+from dgbook.check.compile import compile
+from dgbook.lab.maxwell import PRODUCTS, EditedKernel
+from dgbook.maxwell.launch.fused import default_plan, fused_shape, kernel
 
 ORDER, CAPABILITY = 5, (9, 0)
 

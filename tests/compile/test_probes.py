@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from dgbook.gpu import cuda, jit, probes, timing
-from dgbook.gpu.compile import compile
+from dgbook.check.compile import compile
+from dgbook.gpu import cuda, jit, timing
+from dgbook.lab import probes
 from dgbook.time import lsrk45, midpoint, rk4
 
 WORDS, INDICES = np.empty(1, np.uint32), np.empty(1, np.int32)

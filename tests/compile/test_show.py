@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import dgbook.gpu
+import dgbook.lab
+from dgbook.check.compile import Report
 from dgbook.gpu import cuda, jit
-from dgbook.gpu.compile import Report
-from dgbook.gpu.show import DARK, LIGHT, describe, show, source
 from dgbook.gpu.source import CompilerNotFoundError, load
+from dgbook.page.show import DARK, LIGHT, describe, show, source
 
-COPY = Path(dgbook.gpu.__file__).with_name("copy.cu")
+COPY = Path(dgbook.lab.__file__).with_name("copy.cu")
 X = np.zeros(4, np.float32)
 
 

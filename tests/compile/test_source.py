@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import dgbook
-import dgbook.gpu
-from dgbook.gpu.compile import compile
+import dgbook.lab
+from dgbook.check.compile import compile
 from dgbook.gpu.source import CompilerNotFoundError, Parameter, load
 
 f4, f8 = np.float32, np.float64
 KERNELS = Path(__file__).with_name("kernels.cu")
-COPY = Path(dgbook.gpu.__file__).with_name("copy.cu")
+COPY = Path(dgbook.lab.__file__).with_name("copy.cu")
 SINGLE, DOUBLE = {"REAL": f4}, {"REAL": "double"}
 
 

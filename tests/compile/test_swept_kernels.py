@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dgbook.check.compile import compile
 from dgbook.gpu import cuda, jit
-from dgbook.gpu.compile import compile
 from dgbook.swept.arithmetic import CORES, GPU
 from dgbook.swept.kernels.shared import make_diamond, make_down
 from dgbook.swept.plan import Plan, shared_bytes

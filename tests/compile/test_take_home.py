@@ -9,11 +9,11 @@ import page_code
 import pytest
 
 from dgbook import acoustics, euler
-from dgbook.acoustics import bernstein_fused
-from dgbook.acoustics import fused as nodal_fused
-from dgbook.euler import fused as euler_fused
+from dgbook.acoustics.launch import bernstein_fused
+from dgbook.acoustics.launch import fused as nodal_fused
+from dgbook.check.compile import _tool
+from dgbook.euler.launch import fused as euler_fused
 from dgbook.gpu import device
-from dgbook.gpu.compile import _tool
 from dgbook.gpu.source import CompilerNotFoundError
 from dgbook.mesh import box
 

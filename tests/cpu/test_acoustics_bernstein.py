@@ -7,7 +7,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dgbook.acoustics.bernstein import (
+from dgbook.element import (
+    BernsteinElement,
+    NodalElement,
+    elevation,
+    face_vertices,
+    lattice_numbers,
+    multi_indices,
+    space_dimension,
+)
+from dgbook.element.bernstein import lattice_position
+from dgbook.nodal.bernstein import (
     BITS,
     bernstein_basis,
     condition_number,
@@ -19,16 +29,6 @@ from dgbook.acoustics.bernstein import (
     nonzeros,
     slices,
 )
-from dgbook.element import (
-    BernsteinElement,
-    NodalElement,
-    elevation,
-    face_vertices,
-    lattice_numbers,
-    multi_indices,
-    space_dimension,
-)
-from dgbook.element.bernstein import lattice_position
 
 EXACT = pytest.mark.parametrize("N", range(1, 7))
 ALL = pytest.mark.parametrize("N", range(1, 13))

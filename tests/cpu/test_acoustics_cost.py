@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from acoustics_cases import device_data
 
-from dgbook.acoustics import nodal, reference, sparse
-from dgbook.acoustics.arrays import ProductStage
+from dgbook.acoustics import reference
+from dgbook.acoustics.cores import CoreStage
 from dgbook.acoustics.cost import PARTS, costs, fused_cost, sizes
-from dgbook.acoustics.cpu import CoreStage
+from dgbook.acoustics.launch import nodal, sparse
 from dgbook.element import NodalElement
 from dgbook.gpu import device
+from dgbook.lab.rivals.acoustics import ProductStage
 from dgbook.mesh import box
 
 SIMULATOR = device("simulator")

@@ -8,14 +8,18 @@ import pytest
 import stopped_clock
 from stopped_clock import SIMULATOR
 
-from dgbook import measuring
-from dgbook.acoustics import bench, bernstein_fused, measure, plans, sparse_or_dense
+from dgbook.acoustics import plan as plans
+from dgbook.acoustics import sparse_or_dense
 from dgbook.acoustics.cost import PARTS
-from dgbook.acoustics.nodal import ElementPlan, NodePlan
-from dgbook.acoustics.plans import KERNEL_SETS, candidates, choose_plan, is_legal
-from dgbook.acoustics.sparse import BernsteinPlan
+from dgbook.acoustics.launch import bernstein_fused
+from dgbook.acoustics.launch.nodal import ElementPlan, NodePlan
+from dgbook.acoustics.launch.sparse import BernsteinPlan
+from dgbook.acoustics.plan import KERNEL_SETS, candidates, choose_plan, is_legal
+from dgbook.cli import acoustics as bench
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
+from dgbook.lab import acoustics as measure
+from dgbook.lab import measuring
 
 CPU = device("cpu")
 DOFS = 96  # of one cube of order 1
@@ -143,7 +147,7 @@ def test_counters_stand_beside_the_times(monkeypatch, unlaunched):
     fused = [("fused", ""), ("fused", "dense")]
     assert [(r["path"], r["variant"]) for r in rows] == [*fused, *parts]
     assert [row["counters"]["memory"] for row in rows] == list(range(15))
-    program = f"from dgbook.acoustics.measure import launch_each as f; f(1, 'float32', {DOFS})"
+    program = f"from dgbook.lab.acoustics import launch_each as f; f(1, 'float32', {DOFS})"
     assert programs == [program]
 
 

@@ -6,12 +6,12 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING
 
-from dgbook import measuring, records, reproduce
 from dgbook.acoustics.cost import PARTS, costs
-from dgbook.acoustics.plans import KERNEL_SETS
+from dgbook.acoustics.plan import KERNEL_SETS
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
-from dgbook.reproduce.verdict import ALONE, DIFFERS, MATCHES
+from dgbook.lab import measuring, records, reproduce
+from dgbook.lab.reproduce.verdict import ALONE, DIFFERS, MATCHES
 
 CPU = device("cpu")
 SECONDS = {"volume": 3e-3, "surface": 2e-3, "flux": 1e-3, "lift": 1e-3, "update": 1e-3}

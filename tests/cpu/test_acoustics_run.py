@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from runs import assert_refused, at_step
 
-from dgbook.__main__ import main
-from dgbook.acoustics import Solver, command
+from dgbook.acoustics import Solver
 from dgbook.acoustics.exact import CubeMode
-from dgbook.acoustics.output import write_fields
 from dgbook.acoustics.reference import BASES
+from dgbook.cli import acoustics as command
+from dgbook.cli.fields.acoustics import write_fields
+from dgbook.cli.main import main
 from dgbook.mesh import box, read
 
 ROOT = Path(__file__).parents[2]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics import Solver, exact
-from dgbook.acoustics.nodal import NodePlan
-from dgbook.acoustics.sparse import BernsteinPlan
+from dgbook.acoustics.launch.nodal import NodePlan
+from dgbook.acoustics.launch.sparse import BernsteinPlan
 from dgbook.mesh import box
 
 MESH = box((1, 1, 1), -1.0, 1.0)

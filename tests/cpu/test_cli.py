@@ -13,9 +13,10 @@ from types import ModuleType
 import pytest
 
 import dgbook
-from dgbook import records
-from dgbook.__main__ import FAMILIES, NOT_IN_THIS_VERSION, VERBS, main
-from dgbook.gpu.roofline import Ceilings
+import dgbook.cli
+from dgbook.cli.main import FAMILIES, NOT_IN_THIS_VERSION, VERBS, main
+from dgbook.gpu.floor import Ceilings
+from dgbook.lab import records
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,10 +34,7 @@ def run(*argv):
 @pytest.fixture
 def plugged(tmp_path, monkeypatch):
     """A version in which the family `swept` has a command line, and only it."""
-    family = tmp_path / "swept"
-    family.mkdir()
-    (family / "__init__.py").write_text('"""A family."""\n')
-    (family / "command.py").write_text(
+    (tmp_path / "swept.py").write_text(
         textwrap.dedent('''
         def add_run_arguments(parser):
             parser.add_argument("--n", type=int, default=8, help="points")
@@ -48,17 +46,17 @@ def plugged(tmp_path, monkeypatch):
             return 1 if arguments.fail else None
         ''')
     )
-    families = tuple(f"dgbook.{family}" for family in FAMILIES)
-    for name in [name for name in sys.modules if name.startswith(families)]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(dgbook, "swept", None, raising=False)  # importing it sets it: to be undone
+    names = [f"dgbook.cli.{family}" for family in FAMILIES]
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        # Importing it sets it: to be undone.
+        monkeypatch.setattr(dgbook.cli, name.rpartition(".")[2], None, raising=False)
     # An editable installation finds modules past __path__, through a finder of its own.
     finders = [finder for finder in sys.meta_path if "__editable__" not in repr(finder)]
     monkeypatch.setattr(sys, "meta_path", finders)
-    monkeypatch.setattr(dgbook, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(dgbook.cli, "__path__", [str(tmp_path)])
     yield
-    for name in [name for name in sys.modules if name.startswith("dgbook.swept")]:
-        del sys.modules[name]
+    sys.modules.pop("dgbook.cli.swept", None)
 
 
 # --------------------------------------------------------------------------------- as a program
@@ -98,10 +96,10 @@ def test_info_with_a_gpu_measures_its_ceilings(capsys, monkeypatch):
     from dgbook import gpu
 
     device = gpu.Device("cuda", "Tesla T4", "A T4.", (7, 5), 2**34, driver="12.8", runtime="12.8")
-    roofline = ModuleType("dgbook.gpu.roofline")
+    roofline = ModuleType("dgbook.lab.roofline")
     roofline.ceilings = lambda found: Ceilings(0.25, 7.5, 0.25)
     monkeypatch.setattr(gpu, "device", lambda: device)
-    monkeypatch.setitem(sys.modules, "dgbook.gpu.roofline", roofline)
+    monkeypatch.setitem(sys.modules, "dgbook.lab.roofline", roofline)
     assert main(["info"]) == 0
     out = capsys.readouterr().out
     assert "0.250 TB/s copied  [LIVE Tesla T4]" in out and "7.50 TFLOP/s in fp32" in out
@@ -156,7 +154,7 @@ def test_where_a_record_cannot_be_written_nothing_is_measured(
     def measured(arguments):
         raise AssertionError("it was measured")
 
-    monkeypatch.setattr(f"dgbook.{family}.command.bench", measured)
+    monkeypatch.setattr(f"dgbook.cli.{family}.bench", measured)
     (tmp_path / "file").touch()
     assert main(["bench", family, "--out", str(tmp_path / "file")]) == 2
     assert "file: Not a directory; allowed: a folder" in " ".join(capsys.readouterr().err.split())
@@ -187,7 +185,7 @@ def test_an_unknown_family_is_refused(capsys):
 
 @pytest.mark.parametrize(("error", "code"), [(ValueError, 2), (RuntimeError, 1), (OSError, None)])
 def test_a_familys_errors_become_one_sentence(plugged, capsys, monkeypatch, error, code):
-    import dgbook.swept.command as command
+    import dgbook.cli.swept as command
 
     def fails(arguments):
         raise error("n = -1; allowed: at least 1")
@@ -202,7 +200,7 @@ def test_a_familys_errors_become_one_sentence(plugged, capsys, monkeypatch, erro
 
 
 def test_an_interruption_is_not_a_traceback(plugged, capsys, monkeypatch):
-    import dgbook.swept.command as command
+    import dgbook.cli.swept as command
 
     def interrupted(arguments):
         raise KeyboardInterrupt
@@ -237,11 +235,12 @@ def test_what_the_host_cannot_hold_is_refused_at_once(
     def made(*arguments, **keywords):
         raise AssertionError("it was made")
 
-    for family in ("linear", "maxwell", "acoustics", "euler", "hdg"):
-        monkeypatch.setattr(f"dgbook.{family}.command.box", made)
-    monkeypatch.setattr("dgbook.hdg.command.cylinder_mesh", made)
+    monkeypatch.setattr("dgbook.lab.linear.box", made)
+    for family in ("maxwell", "acoustics", "euler", "hdg"):
+        monkeypatch.setattr(f"dgbook.cli.{family}.box", made)
+    monkeypatch.setattr("dgbook.cli.hdg.cylinder_mesh", made)
     monkeypatch.setattr("dgbook.swept.solver.Solver.initial", made)
-    monkeypatch.setattr("dgbook.checks.host_bytes", lambda: 2**32)
+    monkeypatch.setattr("dgbook.arguments.host_bytes", lambda: 2**32)
     assert main(["run", *options.split(), *["--device", "cpu"]]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert "allowed: the 4.0 GiB of the host" in error
@@ -250,7 +249,7 @@ def test_what_the_host_cannot_hold_is_refused_at_once(
 
 
 def test_what_no_memory_was_left_for_is_not_a_traceback(plugged, capsys, monkeypatch):
-    import dgbook.swept.command as command
+    import dgbook.cli.swept as command
 
     def fails(arguments):
         raise MemoryError("Unable to allocate 7.28 TiB")
@@ -282,7 +281,7 @@ def test_more_steps_than_anybody_waits_for_are_refused(options, message, capsys)
 
 
 def test_reproduce_lists_all_papers(capsys):
-    from dgbook import reproduce
+    from dgbook.lab import reproduce
 
     assert main(["reproduce"]) == 0
     out = capsys.readouterr().out
@@ -311,7 +310,8 @@ def test_reproduce_tells_what_is_not_here(capsys):
 
 
 def test_reproduce_exit_codes(capsys, monkeypatch):
-    from dgbook.reproduce import Item, Ours, Paper, registry
+    from dgbook.lab import papers as registry
+    from dgbook.lab.papers import Item, Ours, Paper
 
     def item(number, **fields):
         return Item(number, "Made-up values", "count", 1, rows={"r": {"c": 1.0}}, **fields)
@@ -321,9 +321,9 @@ def test_reproduce_exit_codes(capsys, monkeypatch):
         item("Table 2", compute=lambda: Ours({"r": {"c": 2.0}}, because="it is made up")),
         item("Table 3"),
     )
-    paper = Paper("chen", "nobody", "nothing", None, "no hardware", items)
+    paper = Paper("chen", "nobody", "nothing", "no hardware", items)
     monkeypatch.setattr(registry, "paper", lambda name: paper)
-    monkeypatch.setattr("dgbook.reproduce.paper", lambda name: paper)
+    monkeypatch.setattr("dgbook.lab.reproduce.paper", lambda name: paper)
     codes = [main(["reproduce", "chen", f"table{i}"]) for i in (1, 2, 3)]
     assert codes == [1, 0, NOT_IN_THIS_VERSION]
 

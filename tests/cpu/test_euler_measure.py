@@ -8,16 +8,20 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING, SIMULATOR
 
-from dgbook import measuring, records
-from dgbook.__main__ import main
-from dgbook.euler import arrays, bench, exact, fused, measure, reference
+from dgbook.cli import euler as bench
+from dgbook.cli.main import main
+from dgbook.euler import exact, reference
+from dgbook.euler.cores import CoreSteps
 from dgbook.euler.cost import PAPER
-from dgbook.euler.cpu import CoreSteps
-from dgbook.euler.fused import FusedPlan
+from dgbook.euler.launch import fused
+from dgbook.euler.launch.fused import FusedPlan
 from dgbook.euler.plan import PaperPlan
 from dgbook.euler.problem import conservative
 from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import device
+from dgbook.lab import euler as measure
+from dgbook.lab import measuring, records
+from dgbook.lab.rivals import euler as arrays
 from dgbook.mesh import box
 from dgbook.time import rk4
 
@@ -126,7 +130,7 @@ def test_counters_stand_beside_the_times(monkeypatch):
     assert [row["path"] for row in rows] == ["fused", *PAPER]
     # Four launches of a fused step, four kernels, four updates, a check.
     assert [row["counters"]["memory"] for row in rows] == [1.5, 4, 5, 6, 7, 9.5, 12]
-    assert programs == ["from dgbook.euler.measure import launch_each as f; f(1, 'float32', 2)"]
+    assert programs == ["from dgbook.lab.euler import launch_each as f; f(1, 'float32', 2)"]
 
 
 def test_what_is_profiled_is_what_the_rows_are_about(monkeypatch):

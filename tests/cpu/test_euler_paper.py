@@ -5,7 +5,8 @@ import pytest
 
 from dgbook import euler
 from dgbook.element import NodalElement
-from dgbook.euler import paper, reference
+from dgbook.euler import reference
+from dgbook.euler.launch import paper
 from dgbook.euler.plan import PaperPlan, choose_plan
 from dgbook.gpu import Device, device, tune
 from dgbook.mesh import box

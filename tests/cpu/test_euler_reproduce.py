@@ -7,14 +7,14 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING
 
-from dgbook import measuring, records, reproduce
-from dgbook.__main__ import main
+from dgbook.cli.main import main
 from dgbook.euler.cost import PAPER, costs
 from dgbook.euler.plan import THREADS, PaperPlan
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
-from dgbook.reproduce import chen
-from dgbook.reproduce.verdict import ALONE, DIFFERS
+from dgbook.lab import measuring, records, reproduce
+from dgbook.lab.reproduce import chen
+from dgbook.lab.reproduce.verdict import ALONE, DIFFERS
 
 CPU = device("cpu")
 

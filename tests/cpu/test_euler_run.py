@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from runs import assert_refused, at_step
 
-from dgbook import output
-from dgbook.__main__ import main
+from dgbook.cli import euler as command
+from dgbook.cli import output
+from dgbook.cli.fields.euler import write_fields
+from dgbook.cli.main import main
 from dgbook.element import NodalElement, reference_measure
-from dgbook.euler import command
 from dgbook.euler.exact import Stream, Vortex
-from dgbook.euler.output import write_fields
 from dgbook.euler.problem import GAMMA, conservative
 from dgbook.euler.solver import FlowError, Solver
 from dgbook.mesh import box, geometric_factors, read
-from dgbook.solving import March
+from dgbook.nodal.solving import March
 
 ROOT = Path(__file__).parents[2]
 AIRFOIL = ROOT / "chapters" / "meshes" / "airfoil.msh"

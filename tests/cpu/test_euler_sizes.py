@@ -3,7 +3,8 @@
 import pytest
 
 from dgbook.element import NodalElement
-from dgbook.euler import fused, reference
+from dgbook.euler import reference
+from dgbook.euler.launch import fused
 from dgbook.gpu import device
 from dgbook.mesh import box
 

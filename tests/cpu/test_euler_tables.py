@@ -17,7 +17,7 @@ from dgbook.euler.tables import Tables
 from dgbook.linear import Solver as LinearSolver
 from dgbook.linear.problem import advection
 from dgbook.mesh import box
-from dgbook.trace import trace
+from dgbook.nodal.trace import trace
 
 ORDERS = range(7)
 POINTS = {0: 1, 1: 4, 2: 7, 3: 12, 4: 19, 5: 28, 6: 37}

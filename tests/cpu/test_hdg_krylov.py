@@ -15,9 +15,9 @@ from dgbook.hdg.arnoldi import LeastSquares, Space
 from dgbook.hdg.blocks import BlockMatrix, face_columns, number_faces, random_matrix
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.krylov import Gmres, GmresError, gmres
+from dgbook.hdg.launch import shape_of, stored
 from dgbook.hdg.plan import Plan
 from dgbook.hdg.preconditioner import elements_of, jacobi, schwarz, workspace
-from dgbook.hdg.product import shape_of, stored
 from dgbook.hdg.solver import direct
 from dgbook.mesh import box, build
 

@@ -7,15 +7,17 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING, SIMULATOR
 
-from dgbook import records
-from dgbook.__main__ import main
+from dgbook.cli import hdg as bench
+from dgbook.cli.main import main
 from dgbook.gpu import device
-from dgbook.hdg import bench, measure, measure_solve
 from dgbook.hdg.blocks import face_columns, random_matrix
 from dgbook.hdg.cost import solution_cost
-from dgbook.hdg.cylinder import cylinder_mesh
+from dgbook.hdg.exact import cylinder_mesh
 from dgbook.hdg.plan import Plan, Shape
 from dgbook.hdg.solver import direct
+from dgbook.lab import hdg as measure
+from dgbook.lab import hdg_solve as measure_solve
+from dgbook.lab import records
 from dgbook.mesh import box
 
 NUMBA = ("paper", "fused", "sliced")

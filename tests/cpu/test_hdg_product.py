@@ -9,20 +9,17 @@ from dgbook.gpu import device
 from dgbook.hdg.blocks import (
     BlockMatrix,
     block_bytes,
+    columns_first,
     csr_bytes,
     face_columns,
     face_nodes,
     number_faces,
     random_matrix,
+    rows,
+    sliced,
 )
-from dgbook.hdg.cost import (
-    contract_cost,
-    csr_cost,
-    inflate_cost,
-    matrix_bytes,
-    product_cost,
-)
-from dgbook.hdg.cpu import CoreProduct
+from dgbook.hdg.cost import contract_cost, csr_cost, inflate_cost, matrix_bytes, product_cost
+from dgbook.hdg.launch import CoreProduct, Product, matvec, shape_of
 from dgbook.hdg.plan import (
     METHODS,
     Plan,
@@ -34,11 +31,9 @@ from dgbook.hdg.plan import (
     shared_bytes,
     tile_faces,
 )
-from dgbook.hdg.product import Product, matvec, shape_of
-from dgbook.hdg.rivals import Rival, compressed_blocks, compressed_rows
-from dgbook.hdg.storage import columns_first, rows, sliced
+from dgbook.lab.papers import find
+from dgbook.lab.rivals.hdg import Rival, compressed_blocks, compressed_rows
 from dgbook.mesh import box
-from dgbook.reproduce.roca2011 import PAPER
 
 RANDOM = np.random.default_rng(11)
 SIZES = {"2d": (2, 4, 1), "2d, m = 3": (2, 1, 2), "3d": (3, 5, 1)}
@@ -144,7 +139,7 @@ def test_bad_matrices_are_refused():
 
 def test_memory_of_table_1():
     """The paper's MiB, some of which are cut off and not rounded."""
-    table = next(item for item in PAPER.items if item.number == "Table 1").rows
+    table = find("roca2011", "Table 1")[0].rows
     for size, unknowns, csr_values, values, _, csr, blocks, ratio in (
         tuple(row.values()) for row in table.values()
     ):

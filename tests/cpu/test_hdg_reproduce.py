@@ -7,16 +7,17 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING
 
-from dgbook import records, reproduce
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
-from dgbook.hdg import assemble, measure
+from dgbook.hdg import assemble
 from dgbook.hdg.blocks import face_nodes
 from dgbook.hdg.cost import contract_cost, inflate_cost, product_cost
 from dgbook.hdg.plan import Shape
 from dgbook.hdg.problem import Poisson
-from dgbook.reproduce import roca2011
-from dgbook.reproduce.verdict import ALONE, DIFFERS, MATCHES
+from dgbook.lab import hdg as measure
+from dgbook.lab import records, reproduce
+from dgbook.lab.reproduce import roca2011
+from dgbook.lab.reproduce.verdict import ALONE, DIFFERS, MATCHES
 
 CPU = device("cpu")
 COSTS = {

@@ -10,13 +10,14 @@ import pytest
 from scipy.sparse.linalg import splu
 
 from dgbook import hdg
-from dgbook.__main__ import main
+from dgbook.cli import hdg as command
+from dgbook.cli.fields.hdg import write_fields
+from dgbook.cli.main import main
 from dgbook.gpu import Device, device
-from dgbook.hdg import command, memory, solver
+from dgbook.hdg import memory, solver
 from dgbook.hdg.blocks import face_columns
 from dgbook.hdg.discretisation import discretise
 from dgbook.hdg.exact import Couette
-from dgbook.hdg.output import write_fields
 from dgbook.mesh import box
 
 ROOT = Path(__file__).parents[2]

@@ -6,9 +6,8 @@ from hdg_cases import Alien, AlienDevice
 
 from dgbook import hdg
 from dgbook.hdg import arnoldi, krylov
-from dgbook.hdg.cylinder import CylinderFlow, cylinder_mesh, flow_past_cylinder, wake_length
 from dgbook.hdg.discretisation import discretise
-from dgbook.hdg.exact import Couette
+from dgbook.hdg.exact import Couette, CylinderFlow, cylinder_mesh, flow_past_cylinder, wake_length
 from dgbook.hdg.solver import Result, direct
 from dgbook.hdg.system import start
 from dgbook.mesh import box, geometric_factors

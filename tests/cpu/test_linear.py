@@ -8,16 +8,20 @@ import numpy as np
 import pytest
 from numpy.polynomial import Legendre, Polynomial
 
-from dgbook import linear, options, running
-from dgbook.__main__ import main
+from dgbook import linear
+from dgbook.cli import linear as command
+from dgbook.cli import options, running
+from dgbook.cli.main import main
 from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import device
-from dgbook.gpu.roofline import Ceilings
-from dgbook.linear import command, cost, matmul, plan, problem, reference
+from dgbook.gpu.floor import Ceilings
+from dgbook.lab import linear as measure
+from dgbook.lab.records import validate
+from dgbook.lab.rivals import linear as matmul
+from dgbook.linear import cost, plan, problem, reference
 from dgbook.mesh import box, build, face_vertices, geometric_factors, make_periodic, read
-from dgbook.records import validate
+from dgbook.nodal.trace import WAYS, trace
 from dgbook.time import lsrk45
-from dgbook.trace import WAYS, trace
 
 DATA = Path(__file__).parents[1] / "data"
 RANDOM = np.random.default_rng(1)
@@ -598,7 +602,7 @@ def test_the_memory_of_a_run_is_as_estimated(dim, cells, order):
 @pytest.mark.parametrize("order", [1, 4, 8])
 @pytest.mark.parametrize(("dim", "cells"), [(1, 1000), (2, 20), (3, 6)])
 def test_the_memory_of_mesh_and_geometry_is_as_estimated(dim, cells, order):
-    system = linear.advection(command.VELOCITY[:dim])
+    system = linear.advection(measure.VELOCITY[:dim])
     found = peak(lambda: solver(box((cells,) * dim, periodic=True), order, system))
     K, Np = math.factorial(dim) * cells**dim, space_dimension(dim, order)
     each, node = running.SET_UP_BYTES[dim]
@@ -626,10 +630,10 @@ def test_measuring_needs_a_gpu(capsys):
 
 def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
     """Of the CPU's path, which can be measured everywhere."""
-    monkeypatch.setattr(command, "NUMPY_DOFS", 500)
+    monkeypatch.setattr(measure, "NUMPY_DOFS", 500)
     ceiling = Ceilings(copy_TBps=1.0, fp32_TFLOPs=10.0, fp64_TFLOPs=5.0)
-    s = solver(box((2, 1, 1), periodic=True), 2, linear.advection(command.VELOCITY))
-    (row,) = command.measured(s, ceiling, ("numpy",))
+    s = solver(box((2, 1, 1), periodic=True), 2, linear.advection(measure.VELOCITY))
+    (row,) = measure.measured(s, ceiling, ("numpy",))
     keys = ("gpu", "driver", "cuda", "commit")
     made_up = dict.fromkeys(keys, "none") | {"date": "2000-01-01", "versions": {}}
     validate(
@@ -638,7 +642,7 @@ def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
         | {"rows": [row]}
     )
     assert row["dofs"] == row["size"]["K"] * 10 and 250 < row["dofs"] < 1000
-    assert "LIVE" in command.line(row, s.device)
+    assert "LIVE" in measure.line(row, s.device)
 
 
 def test_orders_are_written_as_a_range():

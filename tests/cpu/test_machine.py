@@ -2,12 +2,11 @@
 
 import pytest
 
-from dgbook import records
-from dgbook.gpu import device, probes
-from dgbook.gpu.roofline import Ceilings
+from dgbook.gpu import device
+from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing
-from dgbook.machine import EFFECTS, compare, measure, rows_of
-from dgbook.machine.effects import Effect, caption_of, value
+from dgbook.lab import probes, records
+from dgbook.lab.machine import EFFECTS, Effect, caption_of, compare, measure, rows_of, value
 
 CEILINGS = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0)
 SECONDS = 1e-3

@@ -7,10 +7,10 @@ import pytest
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
+from dgbook.lab.rivals.maxwell import ArrayStage
 from dgbook.maxwell import reference
-from dgbook.maxwell.arrays import ArrayStage
+from dgbook.maxwell.cores import CoreStage
 from dgbook.maxwell.cost import PAPER, costs, nodes, surface_nodes
-from dgbook.maxwell.cpu import CoreStage
 from dgbook.mesh import box
 
 

@@ -8,10 +8,12 @@ import pytest
 import stopped_clock
 from stopped_clock import SIMULATOR
 
-from dgbook import measuring
+from dgbook.cli import maxwell as bench
 from dgbook.gpu import device
-from dgbook.maxwell import bench, fused, measure
-from dgbook.maxwell.fused import FusedLauncher, FusedPlan
+from dgbook.lab import maxwell as measure
+from dgbook.lab import measuring
+from dgbook.maxwell.launch import fused
+from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +99,7 @@ def test_counters_stand_beside_the_times(monkeypatch):
         "update",
     ]
     assert [row["counters"]["memory"] for row in rows] == [0, 1, 2, 3, 4, 5]
-    assert programs == ["from dgbook.maxwell.measure import launch_each as f; f(1, 'float32', 144)"]
+    assert programs == ["from dgbook.lab.maxwell import launch_each as f; f(1, 'float32', 144)"]
 
 
 def test_what_is_profiled_is_launched_once_more(monkeypatch):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dgbook.element import NodalElement
+from dgbook.lab.banks import PAPER, TODAY, lift_words, matrix_words, threads, turns
 from dgbook.maxwell import reference
-from dgbook.maxwell.banks import PAPER, TODAY, lift_words, matrix_words, threads, turns
 from dgbook.maxwell.microblocks import (
     END,
     EXTERIOR,

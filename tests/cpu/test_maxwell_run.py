@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from runs import assert_refused, at_step
 
-from dgbook import checkpoint, linear, output, running
-from dgbook.__main__ import main
-from dgbook.checkpoint import Checkpoint
+from dgbook import linear
+from dgbook.cli import checkpoint, output, running
+from dgbook.cli import maxwell as command
+from dgbook.cli.checkpoint import Checkpoint
+from dgbook.cli.fields.maxwell import write_fields
+from dgbook.cli.main import main
 from dgbook.element import NodalElement, reference_measure
-from dgbook.maxwell import command
-from dgbook.maxwell.output import write_fields
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import Solver
 from dgbook.mesh import box, geometric_factors, read

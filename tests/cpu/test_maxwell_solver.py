@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from dgbook import solving
 from dgbook.element import NodalElement
 from dgbook.gpu import device
-from dgbook.maxwell import FusedPlan, Solver, exact, paper, reference
-from dgbook.maxwell.fused import PLAIN, TENSOR, default_plan
-from dgbook.maxwell.paper import PaperLauncher
+from dgbook.maxwell import FusedPlan, Solver, exact, reference
+from dgbook.maxwell.launch import paper
+from dgbook.maxwell.launch.fused import PLAIN, TENSOR, default_plan
+from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import DifferentiatePlan, PaperPlan
 from dgbook.maxwell.plan import default_plan as default_paper_plan
 from dgbook.mesh import box
+from dgbook.nodal import solving
 
 MESH = box((1, 1, 1))
 FUSED = FusedPlan("numba", 1, 1, 1)

@@ -9,9 +9,9 @@ import re
 import numpy as np
 import pytest
 
-from dgbook import player as module
-from dgbook import plot
-from dgbook.player import Curve, flipbook, player
+from dgbook.page import player as module
+from dgbook.page import plot
+from dgbook.page.player import Curve, flipbook, player
 
 ALT = "A wave moves to the right as the slider moves"
 X = np.linspace(0.0, 1.0, 50)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image as Picture
 
-from dgbook import plot
-from dgbook.records import Number
+from dgbook.lab.numbers import Number
+from dgbook.page import plot
 
 ALT = "Errors fall as the mesh is refined"
 CEILINGS = {"copy_TBps": 4.0, "fp32_TFLOPs": 60.0, "fp64_TFLOPs": 30.0}

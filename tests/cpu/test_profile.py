@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from dgbook.gpu import profile
+from dgbook.lab import profile
 
 
 def printed(*launches):

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dgbook import records
-from dgbook.records import Number
+from dgbook.lab import numbers, records, tables
+from dgbook.lab.numbers import Number
 
 COPY, FP32 = 4.25e12, 60e12
 
@@ -173,7 +173,7 @@ def test_an_invalid_record_is_not_written(tmp_path):
 
 
 def test_without_the_repository_the_error_says_what_to_do(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "__file__", str(tmp_path / "site-packages/dgbook/records.py"))
+    monkeypatch.setattr(records, "__file__", str(tmp_path / "site-packages/dgbook/lab/records.py"))
     with pytest.raises(FileNotFoundError, match="clone the repository"):
         records.load("maxwell/stage")
 
@@ -306,7 +306,7 @@ def test_the_revision_tells_a_changed_checkout(tmp_path, monkeypatch):
     def git(*arguments):
         subprocess.run(["git", "-C", tmp_path, *arguments], check=True, capture_output=True)
 
-    monkeypatch.setattr(records, "__file__", str(tmp_path / "dgbook/records.py"))
+    monkeypatch.setattr(records, "__file__", str(tmp_path / "dgbook/lab/records.py"))
     assert records.revision().startswith("dgbook ")
     git("init")
     assert records.revision().startswith("dgbook ")  # no commit yet
@@ -348,46 +348,46 @@ def test_rows_are_found_by_their_fields(tmp_path):
     ],
 )
 def test_a_row_in_each_unit(unit, expected):
-    assert records.in_unit(row(), unit) == pytest.approx(expected, rel=1e-12)
-    assert unit in records.UNITS
+    assert numbers.in_unit(row(), unit) == pytest.approx(expected, rel=1e-12)
+    assert unit in numbers.UNITS
 
 
 def test_a_row_is_not_read_in_what_it_has_not():
     with pytest.raises(ValueError, match="unit = 'furlong'"):
-        records.in_unit(row(), "furlong")
+        numbers.in_unit(row(), "furlong")
     with pytest.raises(ValueError, match="dofs = None"):
-        records.in_unit(row(dofs=None), "GDOF/s")
+        numbers.in_unit(row(dofs=None), "GDOF/s")
 
 
 def test_the_three_labels(tmp_path):
     record = records.load("maxwell/stage", records.save(content(), tmp_path).parent)
     device = SimpleNamespace(name="Tesla T4")
-    assert str(records.live(42.87, "GB/s", device)) == "42.9 GB/s  [LIVE Tesla T4]"
-    assert str(records.live(row(), "GDOF/s", device)) == "50.0 GDOF/s  [LIVE Tesla T4]"
+    assert str(numbers.live(42.87, "GB/s", device)) == "42.9 GB/s  [LIVE Tesla T4]"
+    assert str(numbers.live(row(), "GDOF/s", device)) == "50.0 GDOF/s  [LIVE Tesla T4]"
     timing = SimpleNamespace(as_row=lambda: {"seconds_median": 3e-6})
-    assert str(records.live(timing, "us", device)) == "3.00 us  [LIVE Tesla T4]"
-    number = records.recorded(record, record.rows[0], "efficiency")
+    assert str(numbers.live(timing, "us", device)) == "3.00 us  [LIVE Tesla T4]"
+    number = numbers.recorded(record, record.rows[0], "efficiency")
     assert f"{number:.2f}" == "0.47  [RECORDED NVIDIA H200, 2026-11-20]"
     assert (
-        str(records.paper("klockner2009", "fig. 8a", 57)) == "57  [PAPER klockner2009, Figure 8(a)]"
+        str(numbers.paper("klockner2009", "fig. 8a", 57)) == "57  [PAPER klockner2009, Figure 8(a)]"
     )
-    assert records.paper("chen", "Section 4", 1.0).source == "chen, Section 4"
+    assert numbers.paper("chen", "Section 4", 1.0).source == "chen, Section 4"
 
 
 def test_live_finds_the_device_by_itself():
     from dgbook.gpu import device
 
-    assert records.live(1.0, "s").source == device().name
+    assert numbers.live(1.0, "s").source == device().name
 
 
 def test_labels_are_not_invented(tmp_path):
     record = records.load("maxwell/stage", records.save(content(), tmp_path).parent)
     with pytest.raises(ValueError, match="not one of record"):
-        records.recorded(record, row(order=9), "s")
+        numbers.recorded(record, row(order=9), "s")
     with pytest.raises(ValueError, match="item = 'Table 9'; klockner2009 has table1"):
-        records.paper("klockner2009", "Table 9", 1.0)
+        numbers.paper("klockner2009", "Table 9", 1.0)
     with pytest.raises(ValueError, match="nobody2020"):
-        records.paper("nobody2020", "Table 1", 1.0)
+        numbers.paper("nobody2020", "Table 1", 1.0)
     with pytest.raises(ValueError, match="label = 'MEASURED'"):
         Number(1.0, "s", "MEASURED", "somewhere")
     with pytest.raises(TypeError, match="value = 'fast'"):
@@ -420,36 +420,36 @@ def test_html_carries_the_label_without_a_style_sheet_and_escapes_text():
     assert span["class"] == "dg-label label-recorded"
     assert "currentColor" in span["style"]
     with pytest.raises(ValueError, match="GUESS"):
-        records.badge("GUESS")
+        numbers.badge("GUESS")
 
 
 @pytest.mark.parametrize(
     "value", [0.0012345, 0.99951, 1.0, 9.996, 42.871, 12345.6, 999600.0, 3.2e-7]
 )
 def test_three_significant_digits(value):
-    text = records.significant(value)
+    text = numbers.significant(value)
     assert float(text) == pytest.approx(value, rel=5e-3)
     if value < 999_500:
         digits = text.split("e")[0].replace(".", "").lstrip("0")
         assert len(digits) == max(3, len(str(int(value))))
-    assert records.significant(-value) == "-" + text
+    assert numbers.significant(-value) == "-" + text
 
 
 def test_integers_are_shown_whole():
-    assert records.significant(78745) == "78745"
-    assert records.significant(0.0) == "0"
+    assert numbers.significant(78745) == "78745"
+    assert numbers.significant(0.0) == "0"
 
 
 # ------------------------------------------------------------------------------------- tables
 
 
-def numbers(*values, label="LIVE", source="Tesla T4"):
+def labelled(*values, label="LIVE", source="Tesla T4"):
     return [Number(v, "GDOF/s", label, source) for v in values]
 
 
 def test_a_common_origin_stands_in_the_heading_once():
-    rows = [[f"N = {i}", i, n] for i, n in enumerate(numbers(1.0, 2.0, 3.0), 1)]
-    table = records.table(rows, ["order", "N", "ours"], "Throughput & more")
+    rows = [[f"N = {i}", i, n] for i, n in enumerate(labelled(1.0, 2.0, 3.0), 1)]
+    table = tables.table(rows, ["order", "N", "ours"], "Throughput & more")
     page = Balance(table._repr_html_())
     assert page.text.count("LIVE") == 1 and page.text.count("Tesla T4") == 1
     assert (
@@ -469,7 +469,7 @@ def test_an_origin_of_several_columns_stands_with_the_caption():
     n = dict(label="RECORDED", source="H200")
     rows = [["a", Number(1.0, "us", **n), Number(2.0, "us", **n), None]]
     rows += [["b", Number(3.0, "us", **n), Number(4.0, "TB/s", **n), Number(5.0, "%", **n)]]
-    table = records.table(rows, ["", "time", "best", "share"], "All & more", {"share": ".0f"})
+    table = tables.table(rows, ["", "time", "best", "share"], "All & more", {"share": ".0f"})
     page = Balance(table._repr_html_())
     assert page.text.count("RECORDED") == 1 and page.text.count("H200") == 1
     assert page.text.startswith("All & more RECORDED H200timeusbestshare%")
@@ -481,13 +481,13 @@ def test_an_origin_of_several_columns_stands_with_the_caption():
     assert lines[-1].split() == ["b", "3.00", "us", "4.00", "TB/s", "5", "%"]
     # Not if another origin is among them.
     mixed = [["a", Number(1.0, "us", **n), Number(2.0, "us", "PAPER", "chen, Table 2")]]
-    lines = str(records.table(mixed, ["", "time", "best"], "Two")).splitlines()
+    lines = str(tables.table(mixed, ["", "time", "best"], "Two")).splitlines()
     assert lines[0] == "Two" and "[RECORDED H200]" in lines[1] and "[PAPER chen" in lines[1]
 
 
 def test_different_origins_stand_in_each_cell():
-    rows = [["a", numbers(1.0)[0]], ["b", numbers(2.0, label="PAPER", source="chen, Table 2")[0]]]
-    table = records.table(rows, ["", "rate"], "Two origins", formats={"rate": ".1f"})
+    rows = [["a", labelled(1.0)[0]], ["b", labelled(2.0, label="PAPER", source="chen, Table 2")[0]]]
+    table = tables.table(rows, ["", "rate"], "Two origins", formats={"rate": ".1f"})
     assert "1.0 GDOF/s  [LIVE Tesla T4]" in str(table)
     assert "2.0 GDOF/s  [PAPER chen, Table 2]" in str(table)
     text = Balance(table._repr_html_()).text
@@ -496,14 +496,14 @@ def test_different_origins_stand_in_each_cell():
 
 def test_a_table_refuses_what_has_no_label():
     with pytest.raises(TypeError, match=r"rows\[0\], 'rate': 3\.5 is a number without a label"):
-        records.table([["a", 3.5]], ["", "rate"], "c")
+        tables.table([["a", 3.5]], ["", "rate"], "c")
     with pytest.raises(ValueError, match="no label"):
-        records.table([["a", Number(3.5)]], ["", "rate"], "c")
+        tables.table([["a", Number(3.5)]], ["", "rate"], "c")
     with pytest.raises(ValueError, match=r"rows\[0\] has 1 cells"):
-        records.table([["a"]], ["", "rate"], "c")
+        tables.table([["a"]], ["", "rate"], "c")
     with pytest.raises(ValueError, match="formats"):
-        records.table([["a", None]], ["", "rate"], "c", formats={"speed": ".1f"})
-    assert "–" in str(records.table([["a", None]], ["", "rate"], "c"))
+        tables.table([["a", None]], ["", "rate"], "c", formats={"speed": ".1f"})
+    assert "–" in str(tables.table([["a", None]], ["", "rate"], "c"))
 
 
 def test_records_in_the_book_are_valid():

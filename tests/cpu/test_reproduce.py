@@ -8,12 +8,12 @@ import re
 import numpy as np
 import pytest
 
-from dgbook import reproduce
 from dgbook.gpu.layout import microblock_size, padded, padding_waste
-from dgbook.records import significant
-from dgbook.reproduce import Item, Ours, klockner2009
-from dgbook.reproduce.registry import KINDS, grid
-from dgbook.reproduce.verdict import ALONE, CANNOT, DIFFERS, MATCHES, NOT_YET, UNEXPLAINED
+from dgbook.lab import papers, reproduce
+from dgbook.lab.numbers import significant
+from dgbook.lab.papers import KINDS
+from dgbook.lab.reproduce import Item, Ours
+from dgbook.lab.reproduce.verdict import ALONE, CANNOT, DIFFERS, MATCHES, NOT_YET, UNEXPLAINED
 
 ITEMS = [(paper, item) for paper in reproduce.papers() for item in paper.items]
 NAMES = [f"{paper.name}-{item.id}" for paper, item in ITEMS]
@@ -276,7 +276,7 @@ def test_figure_3_would_not_match_other_elements(monkeypatch):
     tetrahedra = dgbook.element.NodalElement
     monkeypatch.setattr(dgbook.element, "NodalElement", lambda dim, N: tetrahedra(2, N))
     (item,) = reproduce.find("klockner2009", "figure3a")
-    verdict = reproduce.compare(klockner2009.PAPER, item)
+    verdict = reproduce.compare(reproduce.paper("klockner2009"), item)
     assert verdict.word == UNEXPLAINED and sum(cell.same for cell in verdict.compared) < 21
 
 
@@ -370,7 +370,13 @@ def test_a_malformed_item_is_refused(change, message):
         Item(**fields)
 
 
-def test_a_grid_leaves_out_what_the_paper_leaves_out():
-    assert grid(("a", "b"), {"r": (1, None)}) == {"r": {"a": 1}}
+def test_a_row_has_a_value_for_each_column(tmp_path, monkeypatch):
+    head = 'authors = "A"\ntitle = "T"\nhardware = "H"\n[[items]]\nnumber = "Table 1"\n'
+    head += 'title = "t"\nkind = "count"\nchapter = 1\ncolumns = ["a", "b"]\n[items.rows]\n'
+    monkeypatch.setattr(papers, "PAPERS", tmp_path)
+    read = papers.paper.__wrapped__  # without what is remembered
+    (tmp_path / "chen.toml").write_text(head + "r = [1, 2]\n")
+    assert read("chen").items[0].rows == {"r": {"a": 1, "b": 2}}
+    (tmp_path / "chen.toml").write_text(head + "r = [1]\n")
     with pytest.raises(ValueError, match="shorter"):
-        grid(("a", "b"), {"r": (1,)})
+        read("chen")

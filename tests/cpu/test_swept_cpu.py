@@ -12,10 +12,13 @@ import numpy as np
 import pytest
 
 from dgbook import swept
-from dgbook.gpu.roofline import Ceilings
-from dgbook.swept import cpu, exact, measure, ranks, reference
+from dgbook.gpu.floor import Ceilings
+from dgbook.lab import swept as measure
+from dgbook.lab.rivals import swept as ranks
+from dgbook.lab.rivals.swept import Ranks, launcher, on_ranks
+from dgbook.swept import cores as cpu
+from dgbook.swept import exact, reference
 from dgbook.swept.problem import PROBLEMS, as_problem
-from dgbook.swept.ranks import Ranks, launcher, on_ranks
 
 RANDOM = np.random.default_rng(11)
 NODES = {"heat": 24, "ks": 24, "euler": 16}
@@ -180,7 +183,7 @@ def no_mpi(tmp_path, monkeypatch):
     monkeypatch.setattr(ranks, "launcher", lambda: str(path))
 
 
-TELLS = "import sys, os, json, time; from dgbook.swept.ranks import tell; "
+TELLS = "import sys, os, json, time; from dgbook.lab.rivals.swept import tell; "
 
 
 def test_ranks_are_asked_and_answer(no_mpi):
@@ -232,7 +235,7 @@ def has_mpi():
 
 @pytest.mark.skipif(not has_mpi(), reason="no mpi4py, or no mpiexec")
 def test_two_ranks_of_an_mpi():
-    command = [launcher(), "-n", "2", sys.executable, "-m", "dgbook.swept.ranks"]
+    command = [launcher(), "-n", "2", sys.executable, "-m", "dgbook.lab.rivals.swept"]
     command += "--problem heat --n 4096 --node 64 --steps 64".split()
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0 and "on 2 ranks" in done.stdout, done.stderr

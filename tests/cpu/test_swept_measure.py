@@ -10,15 +10,18 @@ import pytest
 import stopped_clock
 from stopped_clock import CEILING, SIMULATOR
 
-from dgbook import measuring, records, reproduce
-from dgbook.__main__ import main
-from dgbook.gpu.probes import LaunchCost
+from dgbook.cli import swept as bench
+from dgbook.cli.main import main
 from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
-from dgbook.reproduce import magee2017
-from dgbook.reproduce.verdict import ALONE, DIFFERS
-from dgbook.swept import bench, measure, ranks, reference
-from dgbook.swept.diagram import profiles
+from dgbook.lab import measuring, records, reproduce
+from dgbook.lab import swept as measure
+from dgbook.lab.diagram import profiles
+from dgbook.lab.probes import LaunchCost
+from dgbook.lab.reproduce import magee2017
+from dgbook.lab.reproduce.verdict import ALONE, DIFFERS
+from dgbook.lab.rivals import swept as ranks
+from dgbook.swept import reference
 from dgbook.swept.plan import SCHEMES, Plan
 from dgbook.swept.problem import PROBLEMS, as_problem
 

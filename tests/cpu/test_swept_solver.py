@@ -11,7 +11,8 @@ import pytest
 from dgbook import swept
 from dgbook.gpu import device
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
-from dgbook.swept.cost import Machine, cost, predicted_seconds, recorded_machine
+from dgbook.lab.swept_model import Machine, predicted_seconds, recorded_machine
+from dgbook.swept.cost import cost
 from dgbook.swept.plan import SCHEMES, Plan, default_plan, illegal, plans, shared_bytes
 from dgbook.swept.problem import PROBLEMS, Heat, as_problem
 from dgbook.swept.solver import hybrid_diamond

@@ -6,9 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from dgbook.gpu import Device, device, probes, roofline, timing
-from dgbook.gpu.roofline import Ceilings, ceilings, floor_seconds
+from dgbook.gpu import Device, device, timing
+from dgbook.gpu.floor import Ceilings, floor_seconds
+from dgbook.gpu.limits import architecture, resident_blocks
 from dgbook.gpu.timing import Timing, beyond_cache, measure
+from dgbook.lab import probes, roofline
+from dgbook.lab.roofline import ceilings
 
 
 class Clock:
@@ -248,20 +251,6 @@ def test_sectors_of_a_warp():
     assert [probes.sectors_per_warp(4, 1, offset) for offset in (0, 1, 7, 8, 32)] == [4, 5, 5, 4, 4]
 
 
-def test_resident_threads():
-    h200 = {
-        "maxThreadsPerMultiProcessor": 2048,
-        "maxBlocksPerMultiProcessor": 32,
-        "sharedMemPerMultiprocessor": 228 * 1024,
-        "reservedSharedMemPerBlock": 1024,
-    }
-    assert probes.resident_threads(64, 0, h200) == 2048, "32 blocks, both limits at once"
-    assert probes.resident_threads(32, 0, h200) == 1024, "too small a block: 32 of them at most"
-    assert probes.resident_threads(1024, 0, h200) == 2048
-    assert probes.resident_threads(768, 0, h200) == 1536, "a third block does not fit"
-    assert probes.resident_threads(64, 48 * 1024, h200) == 4 * 64, "49 KiB of 228, four times"
-
-
 def test_chain_visits_every_line_once():
     following = probes.chase_chain(100)
     assert following.dtype == np.uint32
@@ -324,3 +313,13 @@ def test_a_probe_divides_by_its_median():
     )
     assert (probe.seconds, probe.TBps, probe.moved_TBps, probe.TFLOPs) == (2, 4, 5, 2)
     assert probe.seconds_per_operation == 0.5
+
+
+def test_resident_blocks():
+    h200 = architecture((9, 0))
+    assert resident_blocks(h200, 64, 32) == 32, "32 blocks, all limits at once"
+    assert resident_blocks(h200, 32, 32) == 32, "too small a block: 32 of them at most"
+    assert resident_blocks(h200, 1024, 32) == 2
+    assert resident_blocks(h200, 768, 32) == 2, "a third block does not fit"
+    assert resident_blocks(h200, 64, 32, 48 * 1024) == 4, "49 KiB of 228, four times"
+    assert resident_blocks(h200, 1024, 65) == 0, "65 registers become 72: too many"

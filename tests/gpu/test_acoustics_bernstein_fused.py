@@ -6,7 +6,7 @@ from acoustics_cases import device_data, operators
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, default_plan, plans
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, default_plan, plans
 from dgbook.gpu import device
 
 GPU = device()

@@ -6,7 +6,7 @@ from acoustics_cases import device_data, operators
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.fused import FusedLauncher, default_plan, illegal, plans
+from dgbook.acoustics.launch.fused import FusedLauncher, default_plan, illegal, plans
 from dgbook.gpu import device
 
 GPU = device()

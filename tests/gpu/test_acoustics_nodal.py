@@ -5,10 +5,7 @@ import numpy as np
 import pytest
 from acoustics_cases import tried
 
-from dgbook.acoustics.nodal import (
-    NodalLauncher,
-    default_plan,
-)
+from dgbook.acoustics.launch.nodal import NodalLauncher, default_plan
 from dgbook.gpu import device
 from dgbook.time import lsrk45
 

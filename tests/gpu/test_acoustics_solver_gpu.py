@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from dgbook.acoustics import Solver, exact, measure, reference
-from dgbook.acoustics.arrays import ProductStage
+from dgbook.acoustics import Solver, exact, reference
 from dgbook.acoustics.reference import BASES
 from dgbook.acoustics.solver import PATHS
 from dgbook.gpu import device
+from dgbook.lab import acoustics as measure
+from dgbook.lab.rivals.acoustics import ProductStage
 from dgbook.mesh import box
 
 GPU = device()

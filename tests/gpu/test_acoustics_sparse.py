@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 from acoustics_cases import tried
 
-from dgbook.acoustics.sparse import (
-    SURFACES,
-    BernsteinLauncher,
-    BernsteinPlan,
-    default_plan,
-)
+from dgbook.acoustics.launch.sparse import SURFACES, BernsteinLauncher, BernsteinPlan, default_plan
 from dgbook.gpu import device
 from dgbook.time import lsrk45
 

@@ -8,7 +8,7 @@ from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 
 from dgbook.element import NodalElement
 from dgbook.euler import reference
-from dgbook.euler.fused import HEALTHY, FusedLauncher, FusedPlan, default_plan, plans
+from dgbook.euler.launch.fused import HEALTHY, FusedLauncher, FusedPlan, default_plan, plans
 from dgbook.gpu import device
 from dgbook.time import rk4
 

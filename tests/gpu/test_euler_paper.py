@@ -8,7 +8,7 @@ from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 
 from dgbook.element import NodalElement
 from dgbook.euler import reference
-from dgbook.euler.paper import PaperLauncher
+from dgbook.euler.launch.paper import PaperLauncher
 from dgbook.euler.plan import HEALTHY, PaperPlan, plans
 from dgbook.euler.problem import FLUXES
 from dgbook.gpu import device

@@ -5,10 +5,11 @@ import time
 import numpy as np
 import pytest
 
-from dgbook.gpu import cuda, device, jit, probes
-from dgbook.gpu.roofline import ceilings, gpu_copies
+from dgbook.gpu import cuda, device, jit
 from dgbook.gpu.timing import beyond_cache, measure
 from dgbook.gpu.tune import best, tune
+from dgbook.lab import probes
+from dgbook.lab.roofline import ceilings, gpu_copies
 from dgbook.time import lsrk45, midpoint, rk4
 
 GPU = device()

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dgbook.check.compile import compile
 from dgbook.gpu import cuda, device, jit
-from dgbook.gpu.compile import ARCHITECTURES, compile
 from dgbook.gpu.kernel import preparing
+from dgbook.gpu.limits import ARCHITECTURES
 from dgbook.gpu.source import load
 
 GPU = device()

@@ -7,9 +7,9 @@ from hdg_product_cases import assert_close, expected, random_case
 from dgbook.gpu import device
 from dgbook.gpu.libraries import random_numbers
 from dgbook.hdg.blocks import BlockMatrix, face_columns
+from dgbook.hdg.launch import Product, matvec, shape_of
 from dgbook.hdg.plan import HOPPER, METHODS, Plan, default_plan, plans
-from dgbook.hdg.product import Product, matvec, shape_of
-from dgbook.hdg.rivals import Rival
+from dgbook.lab.rivals.hdg import Rival
 from dgbook.mesh import box
 
 GPU = device()

@@ -6,13 +6,14 @@ from hdg_cases import scrambled
 
 from dgbook import hdg
 from dgbook.gpu import Device, device
+from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.libraries import batched_solve
-from dgbook.gpu.roofline import Ceilings
-from dgbook.hdg import measure_solve, system
+from dgbook.hdg import system
 from dgbook.hdg.discretisation import discretise, on_device
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.memory import device_bytes
 from dgbook.hdg.system import linearise, residual, start, to_device
+from dgbook.lab import hdg_solve as measure_solve
 from dgbook.mesh import box
 
 GPU = device()

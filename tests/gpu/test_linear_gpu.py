@@ -5,11 +5,13 @@ import pytest
 
 from dgbook import linear
 from dgbook.gpu import device
-from dgbook.gpu.roofline import Ceilings
-from dgbook.linear import command, matmul, reference
+from dgbook.gpu.floor import Ceilings
+from dgbook.lab import linear as measure
+from dgbook.lab.records import validate
+from dgbook.lab.rivals import linear as matmul
+from dgbook.linear import reference
 from dgbook.linear.plan import plans
 from dgbook.mesh import box
-from dgbook.records import validate
 from dgbook.time import lsrk45
 
 GPU = device()
@@ -126,8 +128,8 @@ def test_measurements_make_a_record():
     """The rows of `bench`: valid, and none faster than its floor or stopped by Python."""
     s = make(3, 3, "advection", "float32")
     made_up = Ceilings(copy_TBps=1e3, fp32_TFLOPs=1e5, fp64_TFLOPs=1e5)
-    rows = list(command.measured(s, made_up, command.MEASURED))
-    assert [row["path"] for row in rows] == list(command.MEASURED)
+    rows = list(measure.measured(s, made_up, measure.MEASURED))
+    assert [row["path"] for row in rows] == list(measure.MEASURED)
     validate(
         {
             "name": "linear/stage",

@@ -2,9 +2,10 @@
 
 import pytest
 
-from dgbook.fused import TENSOR_PAYS
 from dgbook.gpu import device
-from dgbook.maxwell import fused, measure
+from dgbook.lab import maxwell as measure
+from dgbook.maxwell.launch import fused
+from dgbook.nodal.fused import TENSOR_PAYS
 
 GPU = device()
 pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)

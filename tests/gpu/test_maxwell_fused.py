@@ -8,7 +8,7 @@ from maxwell_cases import BOUNDARY, scrambled
 from dgbook.element import NodalElement
 from dgbook.gpu import device
 from dgbook.maxwell import reference
-from dgbook.maxwell.fused import FusedLauncher, default_plan, illegal, plans
+from dgbook.maxwell.launch.fused import FusedLauncher, default_plan, illegal, plans
 from dgbook.mesh import box
 
 GPU = device()

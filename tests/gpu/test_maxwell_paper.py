@@ -9,7 +9,7 @@ from maxwell_cases import BOUNDARY, scrambled
 from dgbook.element import NodalElement
 from dgbook.gpu import device
 from dgbook.maxwell import reference
-from dgbook.maxwell.paper import PaperLauncher
+from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import (
     PARTS,
     GatherPlan,

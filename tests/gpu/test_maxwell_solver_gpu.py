@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import device
-from dgbook.maxwell import PlaneWave, Scatterer, Solver, exact, measure
+from dgbook.lab import maxwell as measure
+from dgbook.maxwell import PlaneWave, Scatterer, Solver, exact
 from dgbook.mesh import box
 
 GPU = device()

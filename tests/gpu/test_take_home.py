@@ -7,8 +7,8 @@ import subprocess
 import page_code
 import pytest
 
+from dgbook.check.compile import _tool
 from dgbook.gpu import device
-from dgbook.gpu.compile import _tool
 from dgbook.gpu.source import CompilerNotFoundError
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from dgbook.check.accesses import reads
 from dgbook.gpu import cuda, jit
-from dgbook.gpu.accesses import reads
 
 
 @jit
@@ -28,7 +28,7 @@ def test_reads_are_noted_warp_by_warp_and_step_by_step():
 
 
 def test_nothing_is_noted_afterwards_even_if_the_kernel_fails():
-    from dgbook.gpu import simulator
+    from dgbook.check import simulator
 
     before = simulator.Array._read
     try:

@@ -13,8 +13,7 @@ from emulation import Emulated
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.bernstein import bernstein_basis
-from dgbook.acoustics.bernstein_fused import (
+from dgbook.acoustics.launch.bernstein_fused import (
     BYTES,
     BernsteinFusedLauncher,
     BernsteinFusedPlan,
@@ -26,8 +25,10 @@ from dgbook.acoustics.bernstein_fused import (
     shared_bytes,
     tables,
 )
-from dgbook.acoustics.sparse import Shape
-from dgbook.gpu import RaceError, SimulatorError, device
+from dgbook.acoustics.launch.sparse import Shape
+from dgbook.check import RaceError, SimulatorError
+from dgbook.gpu import device
+from dgbook.nodal.bernstein import bernstein_basis
 
 SIMULATOR = device("simulator")
 T = 0.3

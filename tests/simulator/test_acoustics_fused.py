@@ -9,7 +9,7 @@ from broken import acoustics_fused as broken
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.fused import (
+from dgbook.acoustics.launch.fused import (
     FusedLauncher,
     choose_plan,
     default_plan,
@@ -19,8 +19,9 @@ from dgbook.acoustics.fused import (
     plans,
     subject,
 )
-from dgbook.fused import SPARE, FusedPlan
-from dgbook.gpu import RaceError, SimulatorError, device
+from dgbook.check import RaceError, SimulatorError
+from dgbook.gpu import device
+from dgbook.nodal.fused import SPARE, FusedPlan
 
 SIMULATOR = device("simulator")
 PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}

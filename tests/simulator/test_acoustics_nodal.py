@@ -10,14 +10,15 @@ from acoustics_cases import expected_surface, expected_volume, operators, scales
 from broken import acoustics_nodal as broken
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.nodal import (
+from dgbook.acoustics.launch.nodal import (
     ElementPlan,
     NodalLauncher,
     NodePlan,
     default_plan,
     shape_of,
 )
-from dgbook.gpu import SimulatorError, device
+from dgbook.check import SimulatorError
+from dgbook.gpu import device
 from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")

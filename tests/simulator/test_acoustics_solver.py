@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
-from dgbook.acoustics.fused import FusedLauncher
-from dgbook.acoustics.nodal import ElementPlan
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.launch.nodal import ElementPlan
+from dgbook.acoustics.launch.sparse import BernsteinPlan
 from dgbook.acoustics.solver import LAUNCHERS, PATHS, Solver
-from dgbook.acoustics.sparse import BernsteinPlan
-from dgbook.fused import FusedPlan
 from dgbook.mesh import box
+from dgbook.nodal.fused import FusedPlan
 
 CUBE = box((1, 1, 1))
 PERIODIC = box((1, 1, 1), periodic=True)

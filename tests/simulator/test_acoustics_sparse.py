@@ -9,8 +9,7 @@ from acoustics_cases import expected_surface, expected_volume, operators, tried
 from broken import acoustics_sparse as broken
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.bernstein import bernstein_basis
-from dgbook.acoustics.sparse import (
+from dgbook.acoustics.launch.sparse import (
     SURFACES,
     BernsteinLauncher,
     BernsteinPlan,
@@ -18,7 +17,9 @@ from dgbook.acoustics.sparse import (
     default_plan,
     illegal,
 )
-from dgbook.gpu import SimulatorError, device
+from dgbook.check import SimulatorError
+from dgbook.gpu import device
+from dgbook.nodal.bernstein import bernstein_basis
 from dgbook.time import lsrk45
 
 SIMULATOR = device("simulator")

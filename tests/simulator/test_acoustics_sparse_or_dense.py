@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from acoustics_cases import operators
 
-from dgbook.acoustics import bernstein_fused, fused, reference, sparse_or_dense
-from dgbook.acoustics.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
-from dgbook.acoustics.fused import FusedLauncher
-from dgbook.acoustics.sparse_or_dense import choose_plan, default_plan, plans, subject
-from dgbook.fused import FusedPlan
+from dgbook.acoustics import reference, sparse_or_dense
+from dgbook.acoustics.launch import bernstein_fused, fused
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.plan import choose_plan, default_plan, plans, subject
 from dgbook.gpu import device
 from dgbook.gpu.tune import tune
+from dgbook.nodal.fused import FusedPlan
 
 SIMULATOR = device("simulator")
 GPU = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))

@@ -8,9 +8,10 @@ import pytest
 from broken import euler_fused as broken
 from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 
+from dgbook.check import RaceError, SimulatorError
 from dgbook.element import NodalElement
 from dgbook.euler import reference
-from dgbook.euler.fused import (
+from dgbook.euler.launch.fused import (
     GROUP,
     HEALTHY,
     FusedLauncher,
@@ -24,7 +25,7 @@ from dgbook.euler.fused import (
     sectors,
     tables,
 )
-from dgbook.gpu import RaceError, SimulatorError, device
+from dgbook.gpu import device
 from dgbook.mesh import along_a_curve, box, renumber
 from dgbook.time import rk4
 

@@ -7,13 +7,14 @@ import pytest
 from broken import euler_paper as broken
 from euler_cases import BOUNDARY, mesh_of, strong_jumps
 
+from dgbook.check import RaceError, SimulatorError
 from dgbook.element import NodalElement
 from dgbook.euler import reference
 from dgbook.euler.kernels.check import make_check
-from dgbook.euler.paper import PaperLauncher
+from dgbook.euler.launch.paper import PaperLauncher
 from dgbook.euler.plan import HEALTHY, PaperPlan, plans
 from dgbook.euler.problem import FLUXES
-from dgbook.gpu import RaceError, SimulatorError, device
+from dgbook.gpu import device
 from dgbook.time import rk4
 
 SIMULATOR = device("simulator")

@@ -5,7 +5,8 @@ import pytest
 from broken import hdg_arnoldi as broken
 
 from dgbook import hdg
-from dgbook.gpu import SimulatorError, device
+from dgbook.check import SimulatorError
+from dgbook.gpu import device
 from dgbook.hdg import arnoldi
 from dgbook.hdg.arnoldi import KernelSpace, Space
 from dgbook.hdg.kernels.arnoldi import TOGETHER

@@ -5,11 +5,12 @@ import pytest
 from broken import hdg as broken
 from hdg_product_cases import assert_close, expected, random_case
 
-from dgbook.gpu import SimulatorError, device
-from dgbook.hdg import product as products
-from dgbook.hdg import storage
+from dgbook.check import SimulatorError
+from dgbook.gpu import device
+from dgbook.hdg import blocks as storage
+from dgbook.hdg import launch as products
+from dgbook.hdg.launch import Product, matvec
 from dgbook.hdg.plan import Plan
-from dgbook.hdg.product import Product, matvec
 
 SIMULATOR = device("simulator")
 NUMBA = ("paper", "fused", "sliced")

@@ -8,7 +8,8 @@ import pytest
 from broken import linear as broken
 
 from dgbook import linear
-from dgbook.gpu import RaceError, UndefinedReadError, device
+from dgbook.check import RaceError, UndefinedReadError
+from dgbook.gpu import device
 from dgbook.linear import reference
 from dgbook.mesh import box
 from dgbook.time import lsrk45

@@ -8,10 +8,11 @@ from broken import maxwell_fused as broken
 from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
 
+from dgbook.check import RaceError
 from dgbook.element import NodalElement
-from dgbook.gpu import RaceError, device
+from dgbook.gpu import device
 from dgbook.maxwell import reference
-from dgbook.maxwell.fused import (
+from dgbook.maxwell.launch.fused import (
     SPARE,
     FusedLauncher,
     FusedPlan,

@@ -8,17 +8,12 @@ import pytest
 from broken import maxwell_paper as broken
 from maxwell_cases import BOUNDARY, scrambled
 
+from dgbook.check import SimulatorError
 from dgbook.element import NodalElement
-from dgbook.gpu import SimulatorError, device
+from dgbook.gpu import device
 from dgbook.maxwell import reference
-from dgbook.maxwell.paper import PaperLauncher
-from dgbook.maxwell.plan import (
-    DifferentiatePlan,
-    GatherPlan,
-    LiftPlan,
-    PaperPlan,
-    default_plan,
-)
+from dgbook.maxwell.launch.paper import PaperLauncher
+from dgbook.maxwell.plan import DifferentiatePlan, GatherPlan, LiftPlan, PaperPlan, default_plan
 from dgbook.mesh import box, geometric_factors
 from dgbook.time import lsrk45
 

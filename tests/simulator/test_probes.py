@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from dgbook.gpu import RaceError, cuda, device, jit, probes, timing
+from dgbook.check import RaceError
+from dgbook.gpu import cuda, device, jit, timing
+from dgbook.lab import probes
 
 SIMULATOR = device("simulator")
 RANDOM = np.random.default_rng(1)

@@ -8,16 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from dgbook.gpu import (
-    BarrierError,
-    RaceError,
-    SimulatorError,
-    UndefinedReadError,
-    cuda,
-    device,
-    jit,
-    simulator,
-)
+from dgbook.check import BarrierError, RaceError, SimulatorError, UndefinedReadError, simulator
+from dgbook.gpu import cuda, device, jit
 
 f4, f8, i4, u1 = np.float32, np.float64, np.int32, np.uint8
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dgbook import swept
-from dgbook.gpu import RaceError, UndefinedReadError, device
+from dgbook.check import RaceError, UndefinedReadError
+from dgbook.gpu import device
 from dgbook.swept import reference, solver
 from dgbook.swept.kernels import shared, tiled, wide
 from dgbook.swept.kernels.classic import make_classic

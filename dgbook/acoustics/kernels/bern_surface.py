@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.trace import WAYS
+from dgbook.nodal.trace import WAYS
 
 FACE = 6  # words a face: Fs a, Fs b, r and the normal
 
@@ -60,7 +60,7 @@ def make_bern_surface(shape, K_S):
 
     u (4 K Np,)            control points of p and v
     data (4 nb Nfp,)       g in u^+ = M u^- + g on the boundary
-    links (4 K,)           neighbor WAYS + way, see dgbook.trace
+    links (4 K,)           neighbor WAYS + way, see dgbook.nodal.trace
     opposite (ways Nfp,)   nodes that are met
     face_nodes (4 Nfp,)
     faces (4 K FACE,)      Fs a, Fs b, r and the normal

@@ -67,7 +67,7 @@ def make_bern_volume(shape, K_V, make_row=make_stored_row):
     Row a of D_m has the entries a_0, ..., a_3 for every m (lemma 3.1), so that
     a thread loads four values once and four columns for each of four m. The
     fields of a control point stand side by side in shared memory: one load of
-    16 bytes fetches them in fp32. On the mesh (dgbook.acoustics.bernstein)
+    16 bytes fetches them in fp32. On the mesh (dgbook.nodal.bernstein)
 
         d/dx_d = sum_i dr_i/dx_d (D_i - D_0) / 2,    i = 1, 2, 3.
 

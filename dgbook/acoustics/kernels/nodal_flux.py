@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import jit
-from dgbook.trace import WAYS
+from dgbook.nodal.trace import WAYS
 
 FACE_WORDS = 7
 """Of a face: n, kappa Fs a, kappa Fs b, Fs c / rho, Fs d / rho."""
@@ -21,7 +21,7 @@ def make_nodal_flux(shape, by_node):
     Arguments, all flat but for `jump`, four words to work in:
 
     data (4 nb Nfp,)      g in u^+ = M u^- + g on the boundary
-    links (4 K,)          neighbor * WAYS + way, as in ``dgbook.trace``
+    links (4 K,)          neighbor * WAYS + way, as in ``dgbook.nodal.trace``
     opposite (ways Nfp,)  the node of the neighbor that is met, for each way
     face_nodes (4 Nfp,)   an element's own nodes
     faces (7 4 K,)        normal and weights of each face

@@ -14,7 +14,7 @@
 // the triangle, rounded up to POINTS, and on an edge); FLUX; the plan, THREADS,
 // BLOCKS, POINTS (at a time), PASSES (over the nodes), SHARED (where the state
 // is kept), COPIED (where the matrices are) and UNROLL (turns of the loops over
-// points); and the matrices, see tables() in dgbook/euler/fused.py.
+// points); and the matrices, see tables() in dgbook/euler/launch/fused.py.
 
 enum { ROE, RUSANOV, HLLC };
 enum { RATE, NEXT, LAST };   // what a launch writes, see below

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.trace import WAYS
+from dgbook.nodal.trace import WAYS
 
 
 def make_fused(dim, n, Np, Nfp, dtype, plan):
@@ -13,7 +13,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
     freedom. Neighbors may still need u, so the new state goes elsewhere. A row
     of Np threads works on plan.elements_inline elements, so that an entry of D
     or LIFT, once loaded, serves them all. Arguments as in volume and surface,
-    but `exterior` shrunk to one word a face, see dgbook.trace:
+    but `exterior` shrunk to one word a face, see dgbook.nodal.trace:
 
     links (K (dim+1),)    the neighbor times WAYS, plus the way its face meets
                           mine

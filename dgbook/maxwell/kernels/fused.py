@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.trace import WAYS
+from dgbook.nodal.trace import WAYS
 
 GHOST = 24  # the way to meet that means the boundary
 

@@ -1,0 +1,1 @@
+"""Launches of the acoustic kernels, in both bases."""

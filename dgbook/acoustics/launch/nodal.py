@@ -1,0 +1,347 @@
+"""The paper's nodal operator on a device, a thread for each node or for each element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dgbook.acoustics.kernels.element_flux import make_element_flux
+from dgbook.acoustics.kernels.element_lift import make_element_lift
+from dgbook.acoustics.kernels.element_volume import make_element_volume
+from dgbook.acoustics.kernels.node_surface import make_node_surface
+from dgbook.acoustics.kernels.node_volume import make_node_volume
+from dgbook.acoustics.problem import FIELDS
+from dgbook.acoustics.reference import NodalBasis, Operator
+from dgbook.arguments import check_counts
+from dgbook.element import space_dimension
+from dgbook.gpu import Device, Kernel
+from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
+from dgbook.nodal.launching import StageByKernels
+from dgbook.time import lsrk45
+
+MAX_ACCUMULATORS = 96  # of a thread: so many the compiler keeps in registers, in fp64 too
+MOST = 2**32  # entries of an array, whose indices have 32 bits
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The sizes that the kernels close over.
+
+    Attributes
+    ----------
+    Np, Nfp : int
+        Nodes of an element and of a face.
+    dtype : str
+    """
+
+    Np: int
+    Nfp: int
+    dtype: str
+
+    @property
+    def Nf(self) -> int:
+        """Face nodes of an element, 4 Nfp."""
+        return 4 * self.Nfp
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a real number."""
+        return np.dtype(self.dtype).itemsize
+
+
+def shape_of(order: int, dtype: str) -> Shape:
+    """The shape of tetrahedra of an order."""
+    return Shape(space_dimension(3, order), space_dimension(2, order), np.dtype(dtype).name)
+
+
+@dataclass(frozen=True)
+class NodePlan:
+    """How many elements a block of the node-per-thread kernels works on (chan2015, section 4.2).
+
+    Parameters
+    ----------
+    K_V, K_S, K_U : int
+        Of the volume kernel, the surface kernel and the update. A block has Np threads an element,
+        that of the surface kernel max(Np, 4 Nfp).
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no positive integer.
+    """
+
+    K_V: int
+    K_S: int
+    K_U: int
+
+    def __post_init__(self) -> None:
+        check_counts(self)
+
+    def shared_bytes(self, shape: Shape) -> dict[str, int]:
+        """Shared memory of a block of each kernel."""
+        word = len(FIELDS) * shape.itemsize
+        return {"volume": word * self.K_V * shape.Np, "surface": word * self.K_S * shape.Nf}
+
+    def threads(self, shape: Shape) -> dict[str, int]:
+        """Threads of a block of each kernel."""
+        return {
+            "volume": self.K_V * shape.Np,
+            "surface": self.K_S * max(shape.Np, shape.Nf),
+            "update": self.K_U * shape.Np,
+        }
+
+    def illegal(self, shape: Shape) -> str:
+        """Why this plan cannot run, or an empty string."""
+        return _beyond_limits(self, shape)
+
+
+@dataclass(frozen=True)
+class ElementPlan:
+    """How the element-per-thread kernels are blocked (chan2015, section 4.2.1).
+
+    Parameters
+    ----------
+    K_V, K_S, K_U : int
+        Elements a block of the volume kernel, of the flux and the lift kernel, and of the update.
+        But for the update, which has Np threads an element, they are threads, best in warps.
+    rows_V, rows_S : int
+        Rows of a sub-block of the derivative matrices and of the lift. A thread has 12 and 4
+        accumulators a row.
+    columns : int
+        Columns of a sub-block.
+    parts : int
+        Blocks of threads among which the blocks of rows of the same elements are shared out; 1 in
+        the paper. More of them occupy a GPU that has more multiprocessors than the mesh warps.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If one is no positive integer.
+    """
+
+    K_V: int
+    K_S: int
+    K_U: int
+    rows_V: int = 4
+    rows_S: int = 8
+    columns: int = 16
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        check_counts(self)
+
+    def shared_bytes(self, shape: Shape) -> dict[str, int]:
+        """Shared memory of a block of each kernel."""
+        word = self.columns * shape.itemsize
+        return {"volume": 3 * word * self.rows_V, "lift": word * self.rows_S}
+
+    def threads(self, shape: Shape) -> dict[str, int]:
+        """Threads of a block of each kernel."""
+        return {
+            "volume": self.K_V,
+            "flux": self.K_S,
+            "lift": self.K_S,
+            "update": self.K_U * shape.Np,
+        }
+
+    def illegal(self, shape: Shape) -> str:
+        """Why this plan cannot run, or an empty string."""
+        accumulators = max(12 * self.rows_V, 4 * self.rows_S)
+        if accumulators > MAX_ACCUMULATORS:
+            return f"{accumulators} accumulators a thread; allowed: {MAX_ACCUMULATORS}"
+        return _beyond_limits(self, shape)
+
+
+Plan = NodePlan | ElementPlan
+
+
+def default_plan(order: int, dtype: str, by_node: bool = True) -> Plan:
+    """A good plan where nothing has been measured: about 256 threads a block of nodes, 64 elements.
+
+    Parameters
+    ----------
+    order : int
+    dtype : str
+    by_node : bool
+        Whether a thread has a node, or an element.
+    """
+    shape = shape_of(order, dtype)
+    K_V, K_S = (max(1, 256 // n) for n in (shape.Np, max(shape.Np, shape.Nf)))
+    return NodePlan(K_V, K_S, K_V) if by_node else ElementPlan(64, 64, K_V)
+
+
+@lru_cache(maxsize=256)
+def kernels(shape: Shape, plan: Plan) -> dict[str, Kernel]:
+    """The kernels of a plan by name, compiled once for equal arguments."""
+    if isinstance(plan, NodePlan):
+        makers = {"volume": make_node_volume, "surface": make_node_surface}
+    else:
+        makers = {
+            "volume": make_element_volume,
+            "flux": make_element_flux,
+            "lift": make_element_lift,
+        }
+    made = {name: make(shape, plan) for name, make in makers.items()}
+    return made | {"update": lsrk45.make_update(shape.dtype)}
+
+
+class NodalLauncher(StageByKernels):
+    """A nodal operator's arrays on a device, and the paper's kernels launched on them.
+
+    ::
+
+        launcher = NodalLauncher(operator, device)
+        u, res = launcher.upload(values), launcher.zeros()
+        launcher.stage(u, res, u, data, a, b, dt)
+
+    A state is flat: of a `NodePlan` with entry (field, element, node), of an `ElementPlan` with
+    entry (field, node, element), so that threads side by side read words side by side. Each kernel
+    can be launched, and timed, on its own: `volume` writes du/dt, `surface` adds to it. With an
+    `ElementPlan` the latter is two kernels, `flux` and `lift`.
+
+    Parameters
+    ----------
+    operator : reference.Operator
+        In the nodal basis. Its dtype is the kernels'.
+    device : Device
+        "cuda" or "simulator".
+    plan : NodePlan or ElementPlan, optional
+        A default `NodePlan` if not given.
+
+    Raises
+    ------
+    ValueError
+        If the basis is another, the plan not legal, or the mesh too large for 32-bit indices.
+    """
+
+    def __init__(self, operator: Operator, device: Device, plan: Plan | None = None) -> None:
+        if not isinstance(operator.basis, NodalBasis):
+            raise ValueError("operator.basis is a Bernstein basis; allowed: 'nodal'")
+        dtype = operator.weights.dtype.name
+        super().__init__(operator, device, dtype)
+        self.shape = shape_of(operator.order, dtype)
+        self.K = operator.mesh.K
+        self.size = len(FIELDS) * self.K * self.shape.Np
+        largest = len(FIELDS) * self.K * max(self.shape.Np, self.shape.Nf)
+        if largest >= MOST:
+            raise ValueError(
+                f"mesh.K = {self.K} elements of order {operator.order} need arrays of {largest} "
+                f"entries; allowed: less than {MOST}"
+            )
+        trace = operator.trace
+        mirrors = operator.mirrors if trace.ghosts else np.zeros(1)
+        self.arrays = {
+            "links": self._flat(trace.links, np.uint32),
+            "opposite": self._flat(trace.opposite, np.uint32),
+            "face_nodes": self._flat(trace.interior[0], np.uint32),
+            "faces": self._flat(_faces(operator), self.real),
+            "mirrors": self._flat(mirrors, self.real),
+        }
+        self._load(plan or default_plan(operator.order, dtype))
+
+    def _load(self, plan: Plan) -> None:
+        if trouble := plan.illegal(self.shape):
+            raise ValueError(f"plan = {plan}: {trouble}")
+        self.plan, self.by_node = plan, isinstance(plan, NodePlan)
+        self.kernels = dict(kernels(self.shape, plan))
+        self.update_threads = plan.K_U * self.shape.Np
+        self.work = {"du": self.zeros()}
+        basis, metric = self.operator.basis, self.operator.rst_xyz.reshape(self.K, -1)
+        material = np.stack([self.operator.kappa, 1 / self.operator.rho], axis=1)
+        derivative, lift = basis.derivative.transpose(0, 2, 1), basis.lift_matrix.T
+        if not self.by_node:
+            metric, material = metric.T, material.T
+            derivative = _filled(derivative.swapaxes(0, 1), plan.rows_V)
+            lift = _filled(lift, plan.rows_S)
+            faces = len(FIELDS) * self.K * self.shape.Nf
+            self.work["flux"] = self.device.zeros(faces, self.real)
+        tables = {"derivative": derivative, "lift": lift, "rst_xyz": metric, "material": material}
+        self.arrays = self.arrays | {
+            name: self._flat(table, self.real) for name, table in tables.items()
+        }
+
+    # -- states ----------------------------------------------------------------------------
+
+    def upload(self, u: np.ndarray) -> Any:
+        """A state (4, K, Np) on the device."""
+        return self._flat(u if self.by_node else u.swapaxes(1, 2), self.real)
+
+    def download(self, state: Any) -> np.ndarray:
+        """A state of the device as a NumPy array (4, K, Np)."""
+        values, Np = self.device.to_numpy(state), self.shape.Np
+        if self.by_node:
+            return values.reshape(-1, self.K, Np)
+        return np.ascontiguousarray(values.reshape(-1, Np, self.K).swapaxes(1, 2))
+
+    # -- launches --------------------------------------------------------------------------
+
+    def volume(self, u: Any, out: Any) -> None:
+        """out = (-kappa div v, -1/rho grad p)."""
+        a = self.arrays
+        self.kernels["volume"][self._launch(self.plan.K_V)](
+            u, a["derivative"], a["rst_xyz"], a["material"], out
+        )
+
+    def surface(self, u: Any, data: Any, out: Any) -> None:
+        """out += what the faces lift; `data` are g on the boundary, flat (4 nb Nfp,)."""
+        if not self.by_node:
+            self.flux(u, data)
+            self.lift(out)
+            return
+        grid = -(-self.K // self.plan.K_S)
+        block = max(self.shape.Np, self.shape.Nf), self.plan.K_S
+        self.kernels["surface"][grid, block](*self._traces(u, data), self.arrays["lift"], out)
+
+    def flux(self, u: Any, data: Any) -> None:
+        """work["flux"] = the numerical fluxes at all face nodes, of an `ElementPlan`."""
+        grid = -(-self.K // self.plan.K_S), self.shape.Nf
+        self.kernels["flux"][grid, self.plan.K_S](*self._traces(u, data), self.work["flux"])
+
+    def lift(self, out: Any) -> None:
+        """out += the lift of work["flux"], of an `ElementPlan`."""
+        self.kernels["lift"][self._launch(self.plan.K_S)](
+            self.work["flux"], self.arrays["lift"], out
+        )
+
+    def rhs(self, u: Any, data: Any, out: Any) -> None:
+        """out = du/dt; `data` are g on the boundary, flat (4 nb Nfp,)."""
+        self.volume(u, out)
+        self.surface(u, data, out)
+
+    def _traces(self, u: Any, data: Any) -> tuple:
+        """What `make_nodal_flux` asks for."""
+        names = ("links", "opposite", "face_nodes", "faces", "mirrors")
+        return u, data, *(self.arrays[name] for name in names)
+
+    def _launch(self, elements: int) -> tuple:
+        """Grid and block of a kernel that applies a matrix, with so many elements a block."""
+        blocks = -(-self.K // elements)
+        if self.by_node:
+            return blocks, (self.shape.Np, elements)
+        return (blocks, self.plan.parts), elements
+
+
+def _faces(operator: Operator) -> np.ndarray:
+    """n, kappa Fs (a, b), Fs (c, d) / rho of each face, (K, 4, 7)."""
+    material = np.stack([operator.kappa, operator.kappa, 1 / operator.rho, 1 / operator.rho])
+    weights = material[..., None] * operator.face_scale * operator.weights
+    return np.concatenate([operator.normals, np.moveaxis(weights, 0, -1)], axis=-1)
+
+
+def _filled(columns: np.ndarray, rows: int) -> np.ndarray:
+    """Columns of a matrix, (..., Np), filled up by zeros to a multiple of `rows`."""
+    missing = -columns.shape[-1] % rows
+    return np.pad(columns, [*((0, 0),) * (columns.ndim - 1), (0, missing)])
+
+
+def _beyond_limits(plan: Plan, shape: Shape) -> str:
+    for name, threads in plan.threads(shape).items():
+        if threads > MAX_THREADS:
+            return f"{name}: {threads} threads a block; allowed: {MAX_THREADS}"
+    for name, shared in plan.shared_bytes(shape).items():
+        if shared > STATIC_SHARED_LIMIT:
+            return f"{name}: {shared} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
+    return ""

@@ -1,0 +1,120 @@
+"""Checks of arguments: an error names the argument, its value and what is allowed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import fields
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+
+def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
+    """Whether an argument is one of a few.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if value not in allowed:
+        raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+
+
+def check_memory(
+    what: str, needs: int, there: tuple[int, str] | None = None, advice: str = ""
+) -> None:
+    """Whether there are so many bytes.
+
+    Parameters
+    ----------
+    what : str
+        Ends with "needs", or "need".
+    needs : int
+    there : (int, str), optional
+        The bytes that there are, and whose; if not given, the host's.
+    advice : str
+        What to do.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer: `what`, both numbers, and `advice`.
+    """
+    has, whose = there or (host_bytes(), "the host")
+    if needs > has:
+        raise ValueError(
+            f"{what} about {bytes_text(needs)}; allowed: the {bytes_text(has)} of {whose}{advice}"
+        )
+
+
+def host_bytes() -> int:
+    """The host's memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def bytes_text(nbytes: int) -> str:
+    """Bytes in the unit that suits them."""
+    for unit, power in (("GiB", 30), ("MiB", 20)):
+        if nbytes >= 2**power:
+            return f"{nbytes / 2**power:.1f} {unit}"
+    return f"{nbytes / 2**10:.1f} KiB"
+
+
+def check_counts(plan: Any, *names: str) -> None:
+    """Whether fields of a dataclass, all of them if none are named, are positive integers.
+
+    Raises
+    ------
+    TypeError
+        If one is no integer.
+    ValueError
+        If one is not positive.
+    """
+    for name in names or [field.name for field in fields(plan)]:
+        value = getattr(plan, name)
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise TypeError(f"{name} = {value!r}; allowed: an integer")
+        if value < 1:
+            raise ValueError(f"{name} = {value}; allowed: 1 or more")
+
+
+def check_integer(name: str, value: int, low: int, high: int | None = None) -> None:
+    """Raise unless `value` is an integer in ``low..high`` (no upper bound if `high` is None).
+
+    Raises
+    ------
+    TypeError
+        If it is no integer; booleans and floats such as 2.0 are none.
+    ValueError
+        If it is out of range.
+    """
+    allowed = f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{name} must be {allowed}, not {value!r} ({type(value).__name__})")
+    if value < low or (high is not None and value > high):
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+
+
+def check_points(name: str, value: np.ndarray, columns: int | None = None) -> np.ndarray:
+    """Return `value` as a float64 array of shape (n, columns), any number of columns if None.
+
+    Raises
+    ------
+    ValueError
+        If it has another shape.
+    """
+    points = np.asarray(value, dtype=float)
+    if points.ndim != 2 or (columns is not None and points.shape[1] != columns):
+        expected = "(n, dim)" if columns is None else f"(n, {columns})"
+        raise ValueError(f"{name} must have shape {expected}, not {points.shape}")
+    return points
+
+
+def check_jacobi_exponents(alpha: float, beta: float) -> None:
+    """Raise ValueError unless (1-x)^alpha (1+x)^beta can be integrated over [-1, 1]."""
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if not value > -1:
+            raise ValueError(f"{name} must be a number > -1, not {value!r}")

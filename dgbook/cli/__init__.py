@@ -1,0 +1,1 @@
+"""The command line, python -m dgbook: options, runs, and a file per family."""

@@ -1,0 +1,1 @@
+"""What ParaView gets to see of each family's solutions."""

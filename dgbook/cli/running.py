@@ -1,0 +1,486 @@
+"""A solver's run on the command line: its files, its progress, how it is stopped and resumed."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from dgbook.arguments import check_memory
+from dgbook.cli import checkpoint
+from dgbook.cli.checkpoint import Checkpoint
+from dgbook.cli.options import check_count
+from dgbook.cli.output import write_pvd
+from dgbook.element import NodalElement
+from dgbook.gpu import device as find_device
+from dgbook.lab.numbers import live
+from dgbook.mesh import Mesh, face_vertices, read
+from dgbook.nodal.solving import March, NodalSolver
+
+MESH_BYTES = {1: 130, 2: 220, 3: 330}
+"""Of an element, by dimensions, while `dgbook.mesh.box` makes it: peaks measured."""
+SET_UP_BYTES = {1: (200, 16), 2: (350, 51), 3: (750, 80)}
+"""Of an element, and of each of its nodes, while mesh and geometry are made: peaks measured."""
+
+# --------------------------------------------------------------------------------------- options
+
+
+def add_file_arguments(parser: argparse.ArgumentParser) -> None:
+    """--output, --every, --checkpoint, --checkpoint-every and --resume: see `files_of`."""
+    files = parser.add_argument_group("files")
+    files.add_argument("--output", type=Path, help="a .vtu file for ParaView")
+    files.add_argument(
+        "--every",
+        type=int,
+        metavar="STEPS",
+        help="write a series instead, OUTPUT_0000.vtu and so on, and OUTPUT.pvd",
+    )
+    files.add_argument(
+        "--checkpoint",
+        type=Path,
+        help="what to resume from, removed when the run is over; OUTPUT.checkpoint.npz if not "
+        "given. Saved now and then, and on Ctrl-C",
+    )
+    files.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
+    files.add_argument("--resume", action="store_true", help="go on from the checkpoint")
+
+
+def mesh_from(path: Path, dim: int) -> Mesh:
+    """The mesh in the file of the option --mesh.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such file, or it has another number of dimensions.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"--mesh {path}: there is no such file")
+    mesh = read(path)
+    if mesh.dim != dim:
+        raise ValueError(f"--mesh {path} has {mesh.dim} dimensions; allowed: {dim}")
+    return mesh
+
+
+def elements_in_box(option: str, cells: int, dim: int) -> int:
+    """How many simplices a box has that an option cuts into so many cells in each direction.
+
+    Raises
+    ------
+    ValueError
+        If there is no cell, or there are more than the 32-bit numbers of vertices.
+    """
+    check_count(option, cells, np.iinfo(np.int32).max)
+    return math.factorial(dim) * cells**dim
+
+
+def refuse_large_box(
+    option: str,
+    cells: int,
+    dim: int,
+    arguments: argparse.Namespace,
+    fields: int,
+    states: int,
+    faces: int,
+) -> None:
+    """Raise a ValueError if the host cannot hold a box, its geometry or a run, before it is made.
+
+    What a run needs of a GPU, and of the host more exactly, is known to the solver, and asked for
+    by `refuse_if_too_large`.
+
+    Parameters
+    ----------
+    option, cells, dim
+        As of `elements_in_box`.
+    arguments : argparse.Namespace
+        With `order`, `dtype` and `device`.
+    fields, states, faces : int
+        Arrays of states, and of values on faces, that a run by the reference has at the same time.
+    """
+    K, element = elements_in_box(option, cells, dim), NodalElement(dim, arguments.order)
+    each, node = SET_UP_BYTES[dim]
+    needs = each + node * element.Np
+    if find_device(arguments.device).kind == "cpu":
+        values = fields * (states * element.Np + faces * (dim + 1) * element.Nfp)
+        needs = max(needs, values * np.dtype(arguments.dtype).itemsize)
+    check_memory(f"{option} {cells}, {K} elements of order {arguments.order}, needs", K * needs)
+
+
+def named(option: str, text: str, names: list[str]) -> tuple[str | None, str]:
+    """ "NAME=VALUE" as a name and a value; None where there is no NAME, which stands for all."""
+    name, equals, value = text.rpartition("=")
+    if not equals:
+        return None, value
+    if name not in names:
+        raise ValueError(
+            f"{option} {text}: the mesh has no {name!r}; allowed are "
+            f"{', '.join(map(repr, names)) or 'no names'}"
+        )
+    return name, value
+
+
+def words_of(
+    options: list[str], names: list[str], allowed: tuple[str, ...], otherwise: str
+) -> dict[str, str]:
+    """The condition of each boundary, in words, by the options --boundary [NAME=]WORD.
+
+    Raises
+    ------
+    ValueError
+        If a name or a word is none of those.
+    """
+    words = dict.fromkeys(names, otherwise)
+    for text in options:
+        name, word = named("--boundary", text, names)
+        if word not in allowed:
+            raise ValueError(f"--boundary {text}: {word!r}; allowed are {', '.join(allowed)}")
+        words |= dict.fromkeys(names if name is None else [name], word)
+    return words
+
+
+def add_matter_arguments(parser: Any, names: tuple[str, ...]) -> None:
+    """An option [NAME=]VALUE for each property of the matter: see `matter_of`."""
+    for name in names:
+        parser.add_argument(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="of a volume of the mesh file; without NAME of all; may be repeated, the last "
+            "counts; 1 where nothing is said",
+        )
+
+
+def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
+    """A property of each element, (K,), by the options --OPTION [NAME=]VALUE.
+
+    Raises
+    ------
+    ValueError
+        If the mesh has no volume of that name, or a value is not positive and finite.
+    """
+    values = np.ones(mesh.K)
+    for text in options:
+        name, number = named(f"--{option}", text, list(mesh.regions))
+        try:
+            value = float(number)
+        except ValueError:
+            value = math.nan
+        if not 0 < value < math.inf:
+            raise ValueError(f"--{option} {text}; allowed: a positive, finite number")
+        values[slice(None) if name is None else mesh.regions[name]] = value
+    return values
+
+
+def initial_of(arguments: argparse.Namespace, wave: bool) -> str:
+    """What waves are at the start, "mode", "pulse" or "zero": --initial, or what fits.
+
+    Raises
+    ------
+    ValueError
+        For a mode on a mesh of the reader's, or nothing at all where no wave comes in.
+    """
+    fitting = "zero" if wave else "pulse" if arguments.mesh else "mode"
+    initial = arguments.initial or fitting
+    if initial == "mode" and arguments.mesh:
+        raise ValueError("--initial mode with --mesh: the mode of the cube only is known")
+    if initial == "zero" and not wave:
+        raise ValueError("--initial zero: nothing would happen without an incident wave")
+    return initial
+
+
+def fields_at_start(
+    initial: str, mode: Callable, pulse: Callable, mesh: Mesh, fields: int
+) -> Callable:
+    """What `initial_of` names as a function of (x, y, z) that returns so many fields.
+
+    ``mode(x, y, z, t)`` is an exact solution; ``pulse(center, width)`` such a function.
+    """
+    if initial == "mode":
+        return lambda x, y, z: mode(x, y, z, 0.0)
+    if initial == "zero":
+        return lambda x, y, z: [np.zeros_like(x)] * fields
+    lower, upper = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    return pulse((lower + upper) / 2, float((upper - lower).min()) / 6)
+
+
+def faces_of(mesh: Mesh, words: dict[str, str], wanted: tuple[str, ...]) -> np.ndarray:
+    """The boundary faces whose condition is one of those words, rows (element, face)."""
+    faces = [mesh.boundary[name] for name, word in words.items() if word in wanted]
+    return np.concatenate(faces) if faces else np.empty((0, 2), int)
+
+
+def first_along(mesh: Mesh, faces: np.ndarray, direction: np.ndarray) -> float:
+    """The smallest x.direction of the corners of some faces, rows (element, face)."""
+    k, f = faces.T
+    corners = mesh.vertices[mesh.elements[k[:, None], face_vertices(mesh.dim)[f]]]
+    return float((corners @ np.asarray(direction)).min())
+
+
+# ----------------------------------------------------------------------------------------- files
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a run writes.
+
+    Attributes
+    ----------
+    output : Path or None
+        The VTU file, or what names the series.
+    every : int or None
+        Steps between two frames of a series; None for no series.
+    checkpoint : Path or None
+    write_fields : function
+        ``write_fields(path, solver, u)`` writes a state.
+    """
+
+    output: Path | None
+    every: int | None
+    checkpoint: Path | None
+    write_fields: Callable[[Path, NodalSolver, np.ndarray], None]
+
+    def due(self, march: March) -> bool:
+        """Whether the fields are to be written now."""
+        if self.output is None:
+            return False
+        return march.done == march.count or bool(self.every and march.done % self.every == 0)
+
+    def write(self, solver: NodalSolver, march: March) -> None:
+        """Write the fields as they are, and the series so far."""
+        if self.every is None:
+            self.write_fields(self.output, solver, march.state())
+            return
+        self.write_fields(self._frame(march, march.done), solver, march.state())
+        steps = [*range(0, march.done, self.every), march.done]
+        write_pvd(
+            self.output.with_suffix(".pvd"),
+            [(march.start + n * march.dt, self._frame(march, n)) for n in steps],
+        )
+
+    def written(self, march: March) -> str:
+        """The names of the files of a run that is over."""
+        if self.every is None:
+            return str(self.output)
+        first, last = self._frame(march, 0), self._frame(march, march.count)
+        return f"{self.output.with_suffix('.pvd')}, {first.name} to {last.name}"
+
+    def _frame(self, march: March, step: int) -> Path:
+        number = -(-step // self.every)  # the last step may come early
+        return self.output.with_name(f"{self.output.stem}_{number:04d}.vtu")
+
+
+def files_of(arguments: argparse.Namespace, write_fields: Callable) -> Files:
+    """Where the options of `add_file_arguments` say that a run writes.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If it could not write there, or an option makes no sense; the message names the option.
+    """
+    output, every, kept = arguments.output, arguments.every, arguments.checkpoint
+    if output and output.suffix != ".vtu":
+        raise ValueError(f"--output {output}; allowed: a name that ends in .vtu")
+    if every is not None and (every < 1 or not output):
+        raise ValueError(f"--every {every}; allowed: 1 or more steps, with --output")
+    if output and not kept:
+        kept = output.with_suffix(".checkpoint.npz")
+    if arguments.resume and not kept:
+        raise ValueError("--resume needs --checkpoint or --output, to know what to resume")
+    for option, path in (("--output", output), ("--checkpoint", kept)):
+        if path is None:
+            continue
+        folder = path.parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"{option} {path}: there is no folder {folder}")
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise ValueError(f"{option} {path}: the folder {folder} cannot be written to")
+        if path.is_dir():
+            raise ValueError(f"{option} {path}: this is a folder; allowed: a file")
+    if not arguments.checkpoint_every >= 0:
+        raise ValueError(f"--checkpoint-every {arguments.checkpoint_every}; allowed: 0 or more")
+    return Files(output, every, kept, write_fields)
+
+
+# -------------------------------------------------------------------------------------- the loop
+
+
+def begin(
+    solver: NodalSolver,
+    files: Files,
+    problem: dict[str, Any],
+    resume: bool,
+    t_end: float,
+    start: Callable[[], np.ndarray],
+    total: Callable[[np.ndarray], float],
+    dt: float | None = None,
+) -> tuple[March, float]:
+    """A march from the start, or from the checkpoint.
+
+    Parameters
+    ----------
+    solver, files
+    problem : dict
+        What a checkpoint must agree with, see `dgbook.cli.checkpoint.load`.
+    resume : bool
+    t_end : float
+    start : function
+        ``start()`` is the state at t = 0.
+    total : function
+        ``total(u)`` is what the run shows at its start and its end.
+    dt : float, optional
+        The longest step, as in `NodalSolver.march`.
+
+    Returns
+    -------
+    march : March
+    total : float
+        At t = 0.
+    """
+    if resume:
+        kept = checkpoint.load(files.checkpoint, problem)
+        march = solver.march(kept.u, t_end, kept.dt, done=kept.done)
+        if not march.restore(kept.u, kept.raw):
+            print("other kernels wrote the checkpoint: the same fields, rounded")
+        return march, kept.total
+    if files.checkpoint and files.checkpoint.exists():
+        print(f"{files.checkpoint}, of an earlier run, will be replaced")
+    u = start()
+    return solver.march(u, t_end, dt), total(u)
+
+
+def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
+    """Raise a ValueError if a run needs more bytes than the device has, or the host without one."""
+    device, order = solver.device, solver.element.order
+    check_memory(
+        f"{solver.mesh.K} elements of order {order} in {solver.dtype} need",
+        needs,
+        None if device.memory_bytes is None else (device.memory_bytes, device.name),
+        ". Take float32, a lower order or a coarser mesh",
+    )
+
+
+def description(solver: NodalSolver, march: March, needs: int, *lines: str) -> str:
+    """What is about to be computed, in so many bytes, with a family's own lines in the middle."""
+    mesh, element = solver.mesh, solver.element
+    dofs = len(solver.fields) * mesh.K * element.Np
+    kind = {2: "triangles", 3: "tetrahedra"}[mesh.dim]
+    where = "the host's" if solver.device.kind == "cpu" else "the device's"
+    resumed = f", of which {march.done} are done," if march.done else ""
+    return "\n".join(
+        [
+            solver.device.sentence,
+            f"{mesh.K} {kind} of order {element.order}: {dofs} degrees of freedom, {solver.dtype}",
+            *lines,
+            f"{march.count} steps{resumed} of {march.dt:.4g}, about "
+            f"{needs / 2**20:.0f} MiB of {where} memory",
+        ]
+    )
+
+
+def keeper(
+    path: Path | None, march: March, total: float, problem: dict[str, Any]
+) -> Callable[[], None]:
+    """A function that saves a checkpoint, if there is a file for it."""
+
+    def keep() -> None:
+        if path:
+            content = Checkpoint(march.state(), march.raw(), march.done, march.dt, total)
+            checkpoint.save(path, content, problem)
+
+    return keep
+
+
+def advance(
+    solver: NodalSolver, march: March, files: Files, keep: Callable[[], None], seconds: float
+) -> float:
+    """Take the steps, show and write what there is to see; the time of the steps, in seconds."""
+    bar = tqdm(total=march.count, initial=march.done, desc="time steps", leave=False)
+    with bar, interruptions() as asked:
+        if files.every and march.done == 0:
+            files.write(solver, march)
+        stepping, begin = 0.0, time.perf_counter()
+        kept = begin
+        while march.done < march.count and not asked:
+            march.step()
+            bar.set_postfix_str(f"t = {march.time:.4g}", refresh=False)
+            bar.update()
+            save = time.perf_counter() - kept >= seconds and march.done < march.count
+            if save or files.due(march):
+                solver.device.synchronize()
+                stepping += time.perf_counter() - begin
+                if files.due(march):
+                    files.write(solver, march)
+                if save:
+                    keep()
+                    kept = time.perf_counter()
+                begin = time.perf_counter()
+    if march.done < march.count:
+        keep()
+        if files.checkpoint:
+            print(
+                f"stopped after step {march.done} of {march.count}, t = {march.time:.6g}; "
+                f"the same command with --resume goes on from {files.checkpoint}",
+                file=sys.stderr,
+            )
+        raise KeyboardInterrupt
+    solver.device.synchronize()
+    return stepping + time.perf_counter() - begin
+
+
+@contextmanager
+def interruptions() -> Iterator[list[int]]:
+    """Inside, the first Ctrl-C, or request to end, is noted only: a step is not torn apart.
+
+    Yields
+    ------
+    list
+        Empty, until it holds the signal. The next one interrupts at once.
+    """
+    asked: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    heard = {n: handler for n, handler in handlers.items() if handler is not signal.SIG_IGN}
+
+    def note(number: int, frame: Any) -> None:
+        asked.append(number)
+        restore()
+
+    def restore() -> None:
+        for number, handler in heard.items():
+            signal.signal(number, handler)
+
+    for number in heard:  # not what a script lets its background jobs ignore
+        signal.signal(number, note)
+    try:
+        yield asked
+    finally:
+        restore()
+
+
+def report(solver: NodalSolver, march: March, files: Files, stages: int, seconds: float) -> None:
+    """Say how fast it was and what was written, and remove the checkpoint: the run is over.
+
+    Parameters
+    ----------
+    solver, march, files
+    stages : int
+        That were taken, in so many seconds.
+    seconds : float
+    """
+    dofs = len(solver.fields) * solver.mesh.K * solver.element.Np
+    rate = live(dofs * stages / seconds * 1e-9, "GDOF/s", solver.device)
+    print(f"{rate}, files not included")
+    if files.output:
+        print("written:", files.written(march))
+    if files.checkpoint:
+        files.checkpoint.unlink(missing_ok=True)

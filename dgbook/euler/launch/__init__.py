@@ -1,0 +1,1 @@
+"""Launches of the Euler equations' kernels: the paper's, and the fused one."""

@@ -1,0 +1,465 @@
+"""One kernel for a whole stage: its arrays, the plans that it runs with, and its launches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgbook.arguments import check_choice, check_counts
+from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
+from dgbook.euler.launch.paper import MOST
+from dgbook.euler.plan import HEALTHY
+from dgbook.euler.problem import WALL
+from dgbook.euler.reference import Operator
+from dgbook.euler.tables import Tables
+from dgbook.gpu import Device, Kernel
+from dgbook.gpu.layout import padded
+from dgbook.gpu.limits import MAX_THREADS, REGISTERS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.source import CudaKernel, load
+from dgbook.mesh import Mesh, along_a_curve
+from dgbook.nodal.fused import LANGUAGES, fastest
+from dgbook.nodal.launching import Launcher
+
+SOURCE = Path(__file__).parents[1] / "kernels" / "fused.cu"
+TILE = WARP
+"""Elements that a state stores together: those of a warp."""
+GROUP = 2 * TILE
+"""Elements that are sorted by the way in which they meet their neighbors."""
+SECTOR = 8
+"""Numbers of fp32 that memory delivers together."""
+
+
+@dataclass(frozen=True)
+class FusedPlan:
+    """Who works on what in the fused kernel.
+
+    Parameters
+    ----------
+    language : {"cuda", "numba"}
+        CUDA C++ or Numba: the same algorithm, kernels/fused.cu and kernels/fused.py.
+    threads : int
+        In a block, a multiple of 32. Each has an element.
+    blocks : int
+        Blocks that a multiprocessor should hold: the compiler limits the registers.
+    points : int
+        Quadrature points at a time: a value of the state, once loaded, serves all, and a matrix
+        entry need not wait for the one before.
+    shared : bool
+        Whether the state is kept in shared memory, or in registers.
+    unroll : int
+        Turns of the loops over points that are unrolled. Where all are, every matrix entry is an
+        operand that the instruction names, but the instructions are many.
+    copied : bool
+        Whether every block copies the matrices to shared memory, where a load fetches up to 16
+        bytes, or they stay in constant memory, where it fetches 8.
+    passes : int
+        Over the nodes whose residual is summed up; every pass computes all fluxes.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a count is no positive integer, or the language unknown.
+    """
+
+    language: str
+    threads: int
+    blocks: int
+    points: int = 1
+    shared: bool = True
+    unroll: int = 1
+    copied: bool = False
+    passes: int = 1
+
+    def __post_init__(self) -> None:
+        check_choice("language", self.language, LANGUAGES)
+        check_counts(self, "threads", "blocks", "points", "unroll", "passes")
+
+
+@dataclass(frozen=True)
+class FusedShape:
+    """What kernels close over beside the plan.
+
+    Attributes
+    ----------
+    order : int
+    dtype : str
+    flux : str
+    """
+
+    order: int
+    dtype: str
+    flux: str = "roe"
+
+    @property
+    def tables(self) -> Tables:
+        """The quadrature and the basis, in float64."""
+        return Tables(self.order)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a real number."""
+        return np.dtype(self.dtype).itemsize
+
+
+# ----------------------------------------------------------------------------------------- plans
+
+
+def shared_bytes(plan: FusedPlan, shape: FusedShape) -> int:
+    """Shared memory of a block: a column for each thread, and the matrices."""
+    tables = shape.tables
+    column = plan.shared * 4 * (tables.Np + tables.Nfp)
+    row = padded(padded(tables.Np, plan.passes), 4)
+    rows = 3 * padded(tables.Nq, plan.points) + 3 * tables.Ne
+    matrices = padded((rows * row + tables.Ne * tables.Nfp) * shape.itemsize, 16)
+    return plan.threads * column * shape.itemsize + plan.copied * matrices
+
+
+def illegal(plan: FusedPlan, shape: FusedShape) -> str:
+    """Why a plan cannot run, or an empty string. It can run on every device or on none."""
+    if plan.threads % TILE or plan.threads > MAX_THREADS:
+        return f"{plan.threads} threads; allowed: multiples of {TILE} up to {MAX_THREADS}"
+    if shared_bytes(plan, shape) > STATIC_SHARED_LIMIT:
+        return f"{shared_bytes(plan, shape)} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
+    if plan.passes > 1 and not plan.shared:
+        return f"{plan.passes} passes; allowed: 1, or more with the state in shared memory"
+    simple = FusedPlan(plan.language, plan.threads, plan.blocks)
+    if plan.language == "numba" and plan != simple:
+        return "Numba's kernel keeps the state in shared memory and takes one point at a time"
+    return ""
+
+
+# By order. What a thread sums up has to fit into the registers beside what a flux needs: 4 Np
+# numbers, and that decides how many warps a multiprocessor holds. The plans in CUDA C++ are the
+# fastest of some 60 on an H200, those in Numba the fastest that spill nothing below order 5.
+CUDA = {
+    "float32": {
+        0: FusedPlan("cuda", 128, 8, shared=False),
+        1: FusedPlan("cuda", 128, 7, 4, shared=False, unroll=2),
+        2: FusedPlan("cuda", 128, 5, 2, shared=False, unroll=7),
+        3: FusedPlan("cuda", 128, 3, 2, shared=False, unroll=12),
+        4: FusedPlan("cuda", 64, 10, 2),
+        5: FusedPlan("cuda", 64, 6, 2, copied=True),
+        6: FusedPlan("cuda", 64, 5, 4),
+    },
+    "float64": {
+        0: FusedPlan("cuda", 128, 5, 2, shared=False),
+        1: FusedPlan("cuda", 64, 4, 2, shared=False, unroll=4),
+        2: FusedPlan("cuda", 64, 5, 2, unroll=7),
+        3: FusedPlan("cuda", 128, 2, 2, shared=False, unroll=12),
+        4: FusedPlan("cuda", 32, 7, 4, copied=True),
+        5: FusedPlan("cuda", 32, 8, 2),
+        6: FusedPlan("cuda", 32, 6, 3, passes=2),
+    },
+}
+NUMBA = {
+    "float32": {
+        0: FusedPlan("numba", 128, 4),
+        1: FusedPlan("numba", 64, 12),
+        2: FusedPlan("numba", 64, 10),
+        3: FusedPlan("numba", 64, 8),
+        4: FusedPlan("numba", 64, 8),
+        5: FusedPlan("numba", 64, 6),
+        6: FusedPlan("numba", 64, 6),
+    },
+    "float64": {
+        1: FusedPlan("numba", 64, 8),
+        2: FusedPlan("numba", 64, 6),
+        3: FusedPlan("numba", 64, 4),
+        4: FusedPlan("numba", 64, 4),
+        5: FusedPlan("numba", 32, 8),
+        6: FusedPlan("numba", 32, 6),
+    },
+}
+
+
+def default_plan(
+    order: int,
+    dtype: str,
+    capability: tuple[int, int] | None = None,
+    language: str = "cuda",
+) -> FusedPlan:
+    """The plan for an order where nothing was measured; the same for all devices."""
+    table = CUDA if language == "cuda" else NUMBA
+    return table[np.dtype(dtype).name].get(order, FusedPlan(language, 128, 4))
+
+
+def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> list[FusedPlan]:
+    """The plans worth trying: as many warps as the sums leave room for, and somewhat fewer."""
+    shape = FusedShape(order, np.dtype(dtype).name)
+    Np, Nq, Nfp = shape.tables.Np, shape.tables.Nq, shape.tables.Nfp
+    small = order < 4
+    found = [default_plan(order, dtype, device.compute_capability, language)]
+    for threads in (64, 128) if small else (32, 64):
+        for passes in (1,) if small else (1, 2):
+            for blocks in _blocks(shape, threads, 4 * -(-Np // passes)):
+                if language == "numba":
+                    found.append(FusedPlan(language, threads, blocks))
+                    continue
+                for points in (1, 2, 3, 4):
+                    found.append(FusedPlan(language, threads, blocks, points, passes=passes))
+                for points in (2, 4):
+                    plan = FusedPlan(language, threads, blocks, points, copied=True, passes=passes)
+                    found.append(plan)
+                if small:
+                    found.append(FusedPlan(language, threads, blocks, 2, unroll=Nq))
+        if small and language == "cuda":
+            for blocks in _blocks(shape, threads, 8 * Np + 4 * Nfp):
+                for points, unroll in ((1, 1), (2, 1), (2, Nq), (Nq, Nq)):
+                    found.append(FusedPlan(language, threads, blocks, points, False, unroll))
+    return list(dict.fromkeys(plan for plan in found if not illegal(plan, shape)))
+
+
+def _blocks(shape: FusedShape, threads: int, kept: int) -> list[int]:
+    """Blocks of a multiprocessor, for threads that keep so many numbers and those of a flux."""
+    words = shape.itemsize // 4
+    enough = [count for count in (64, 80, 96, 128, 168, 200, 255) if count >= (kept + 35) * words]
+    return [max(1, REGISTERS // (registers * threads)) for registers in (enough or [255])[:3]]
+
+
+def subject(language: str) -> str:
+    """Under which name the tuner remembers timings of the fused kernel."""
+    return f"euler/fused/{language}"
+
+
+def choose_plan(order: int, dtype: str, device: Device, language: str | None = None) -> FusedPlan:
+    """The fastest plan known for a device, see `dgbook.nodal.fused.fastest`."""
+    shape = FusedShape(order, np.dtype(dtype).name)
+    return fastest(
+        FusedPlan, subject, default_plan, lambda plan, _: illegal(plan, shape),
+        order, dtype, device, language,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- arrays
+
+
+def tables(shape: FusedShape, plan: FusedPlan) -> dict[str, np.ndarray]:
+    """The matrices as kernels read them, for a plan's numbers of points and passes.
+
+    - interpolation ``[q, i]``: phi_i at point q;
+    - projection ``[q, i, a]``: M^-1 w_q d phi / d r_a;
+    - trace ``[q, j]``, and nodal, its inverse: between the nodes and the points of an edge;
+    - lift ``[f, q, i]``: - M^-1 w_q phi_i;
+    - edge_nodes ``[f, j]``.
+
+    Points are added up to a multiple of plan.points: they repeat the last one, with weight zero.
+    So are nodes up to a multiple of plan.passes, with zeros.
+    """
+    tables = shape.tables
+    q = np.minimum(np.arange(padded(tables.Nq, plan.points)), tables.Nq - 1)
+    weights = np.where(np.arange(len(q)) < tables.Nq, tables.w_volume[q], 0.0)
+    weighted = weights[:, None] * tables.dphi_volume[:, q]
+    spare = (0, padded(tables.Np, plan.passes) - tables.Np)
+    project = np.einsum("ij,aqj->qia", tables.inverse_mass, weighted)
+    lift = -np.einsum("ij,fqj,q->fqi", tables.inverse_mass, tables.phi_edge, tables.w_edge)
+    reals = {
+        "interpolation": tables.phi_volume[q],
+        "projection": np.pad(project, ((0, 0), spare, (0, 0))),
+        "trace": tables.phi_trace,
+        "nodal": np.linalg.inv(tables.phi_trace),
+        "lift": np.pad(lift, ((0, 0), (0, 0), spare)),
+    }
+    rounded = {name: values.astype(shape.dtype) for name, values in reals.items()}
+    return rounded | {"edge_nodes": tables.edge_nodes}
+
+
+def in_tiles(mesh: Mesh) -> np.ndarray:
+    """Which element stands at each place of a state, (K,).
+
+    The mesh's own order or, where that lets warps touch less memory, one along a curve that fills
+    space. In every `GROUP` of it, those together that meet their neighbors in the same way: on a
+    structured mesh a tile has then triangles of one kind, and its neighbors stand in the same order
+    in one or two others, so that what a warp reads of them is contiguous.
+    """
+    way = (mesh.neighbor_faces + 1) @ (16, 4, 1)
+    group = np.arange(mesh.K) // GROUP
+    orders = (
+        order[np.lexsort((np.arange(mesh.K), way[order], group))]
+        for order in (np.arange(mesh.K), along_a_curve(mesh))
+    )
+    return min(orders, key=lambda order: sectors(mesh, order))
+
+
+def sectors(mesh: Mesh, order: np.ndarray) -> int:
+    """How many sectors of 32 bytes all warps touch that read a number of type fp32 across edges.
+
+    One at each edge of each element: at least K / 8 for each of the three edges.
+    """
+    place = np.empty(mesh.K, np.int64)
+    place[order] = np.arange(mesh.K)
+    there = 3 * (place[mesh.neighbors[order]] // SECTOR) + mesh.neighbor_faces[order]
+    warp = np.arange(mesh.K) // TILE
+    return sum(len(np.unique(warp * (3 * mesh.K) + row)) for row in there.T)
+
+
+def links(operator: Operator, order: np.ndarray) -> np.ndarray:
+    """What each place meets on each edge, (3, K) uint32.
+
+    4 n + g for edge g of the element at place n; 4 (2 b + wall) + 3 for row b of the boundary.
+    """
+    K = len(order)
+    place = np.empty(K, np.int64)
+    place[order] = np.arange(K)
+    inside = operator.neighbors >= 0
+    row = operator.element_edges - operator.interior
+    walls = np.append(operator.kinds == WALL, False)  # one more: without a boundary there is none
+    outside = 4 * (2 * row + walls[np.where(inside, -1, row)]) + 3
+    links = np.where(inside, 4 * place[operator.neighbors] + operator.neighbor_edges, outside)
+    return links[order].T.astype(np.uint32)
+
+
+def _braces(values: np.ndarray) -> str:
+    """An array as an initializer in CUDA C++; the digits are those of its own type."""
+    if not values.ndim:
+        return repr(values.item())
+    return "{" + ",".join(map(_braces, values)) + "}"
+
+
+@lru_cache(maxsize=64)
+def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
+    """The kernel, compiled once for equal arguments."""
+    matrices = tables(shape, plan)
+    if plan.language == "numba":
+        return make_fused(shape, plan, matrices)
+    macros = {
+        "REAL": np.dtype(shape.dtype),
+        "NP": shape.tables.Np,
+        "NFP": shape.tables.Nfp,
+        "NQ": len(matrices["interpolation"]),
+        "NE": shape.tables.Ne,
+        "FLUX": shape.flux.upper(),
+        "THREADS": plan.threads,
+        "BLOCKS": plan.blocks,
+        "POINTS": plan.points,
+        "PASSES": plan.passes,
+        "SHARED": int(plan.shared),
+        "COPIED": int(plan.copied),
+        "UNROLL": plan.unroll,
+        **{name.upper(): _braces(values) for name, values in matrices.items()},
+    }
+    return load(SOURCE, "fused", macros)
+
+
+class FusedLauncher(Launcher):
+    """A whole stage in one kernel, and with it a step of the classical Runge-Kutta method.
+
+    A state on the device is flat: in tiles of 32 elements, of which `in_tiles` says the order,
+    [tile][node][field][element]. The last tile has unused places.
+
+    **A step without slopes.** The method takes k1 = f(un), u1 = un + dt/2 k1, k2 = f(u1),
+    u2 = un + dt/2 k2, k3 = f(u2), u3 = un + dt k3, k4 = f(u3) and ends with
+    un + dt (k1 + 2 k2 + 2 k3 + k4) / 6. The stages hold the slopes:
+    dt k1 = 2 (u1 - un), dt k2 = 2 (u2 - un), dt k3 = u3 - un, so that the sum is
+
+        un + ((u1 - un) + 2 (u2 - un) + (u3 - un)) / 3 + dt/6 f(u3).
+
+    No sum of slopes is kept. A degree of freedom moves 2 words in the first stage (un, u1), 3 in
+    the second and third (the last state, un, the new one) and 5 in the fourth (u3, un, u1, u2, and
+    un again), 3.25 on average; with a sum of slopes it would be 3, 5, 5 and 3. Rounding is smaller,
+    too: neighboring numbers have exact differences, so that what is lost is one rounding of the
+    result and (1, 2, 1)/3 of those of the stages, 1.3 in the root mean square, and not one for each
+    of the four slopes that are added to a sum, 2.
+
+    Parameters
+    ----------
+    operator : Operator
+    device : Device
+        "cuda", or "simulator", where Numba's kernel runs.
+    plan : FusedPlan, optional
+        If not given, what `choose_plan` says.
+
+    Raises
+    ------
+    ValueError
+        For a plan that is not legal on the device, or whose kernel cannot number so many numbers.
+
+    Attributes
+    ----------
+    bad : array of one int32
+        The smallest number of an element of which a step has made something else than a gas: a
+        density or pressure at a node that is not positive. `HEALTHY` if there is none.
+    order : (K,)
+        Which element stands at each place of a state.
+    """
+
+    def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
+        dtype = operator.normal.dtype.name
+        super().__init__(operator, device, dtype)
+        self.shape = FusedShape(operator.element.order, dtype, operator.flux)
+        K = operator.mesh.K
+        self.places = padded(K, TILE)
+        self.size = self.places * 4 * operator.element.Np
+        self.order = in_tiles(operator.mesh)
+        self.bad = device.array(np.array([HEALTHY], np.int32))
+        rx = operator.rx.reshape(4, K)[:, self.order]
+        self.arrays = {
+            "links": self._rows(links(operator, self.order)),
+            "geometry": self._rows(rx.astype(self.real)),
+            "names": device.array(self.order.astype(np.int32)),
+        }
+        self._load(plan or choose_plan(operator.element.order, dtype, device))
+
+    def _load(self, plan: FusedPlan) -> None:
+        if trouble := illegal(plan, self.shape):
+            raise ValueError(f"plan = {plan}: {trouble}")
+        if plan.language == "numba" and self.size >= MOST:  # CUDA C++ counts with 64 bits
+            raise ValueError(f"a state of {self.size} numbers; allowed in Numba: less than {MOST}")
+        self.plan = plan
+        self.kernel = kernel(self.shape, plan)
+
+    def _rows(self, values: np.ndarray) -> Any:
+        """Rows of K numbers, each as long as the places of a state."""
+        spare = self.places - values.shape[1]
+        return self.device.array(np.pad(values, ((0, 0), (0, spare))).ravel())
+
+    # -- states ----------------------------------------------------------------------------
+
+    def work(self, u: Any) -> tuple[Any, Any, Any]:
+        """Room for the states of three stages."""
+        return tuple(self.zeros() for _ in range(3))
+
+    def upload(self, u: np.ndarray) -> Any:
+        """A state (4, K, Np) on the device."""
+        K, Np = u.shape[1:]
+        rows = np.zeros((4, self.places, Np), self.real)
+        rows[:, :K] = u[:, self.order]
+        tiles = rows.reshape(4, -1, TILE, Np).transpose(1, 3, 0, 2)
+        return self.device.array(tiles.ravel())
+
+    def download(self, state: Any) -> np.ndarray:
+        """A state of the device as a NumPy array (4, K, Np)."""
+        K, Np = self.operator.mesh.K, self.operator.element.Np
+        tiles = self.device.to_numpy(state).reshape(-1, Np, 4, TILE).transpose(2, 0, 3, 1)
+        u = np.empty((4, K, Np), self.real)
+        u[:, self.order] = tiles.reshape(4, -1, Np)[:, :K]
+        return u
+
+    # -- launches --------------------------------------------------------------------------
+
+    def rhs(self, u: Any, data: Any, out: Any) -> None:
+        """out = du/dt; `data` are the given states outside, flat (4 nb Ne,)."""
+        self._launch(RATE, u, data, (u, u, u), out, 1.0)
+
+    def step(self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float):
+        """Replace u by the state a time dt later; `data` are those at t, t + dt/2 and t + dt.
+
+        `work` is what the method of that name returns. `bad` is changed if the new state is none
+        that a gas can have.
+        """
+        u1, u2, u3 = work
+        start, middle, end = data
+        self._launch(NEXT, u, start, (u, u, u), u1, dt / 2)
+        self._launch(NEXT, u1, middle, (u, u, u), u2, dt / 2)
+        self._launch(NEXT, u2, middle, (u, u, u), u3, dt)
+        self._launch(LAST, u3, end, (u, u1, u2), u, dt / 6)
+
+    def _launch(self, stage: int, u: Any, data: Any, kept: tuple, out: Any, dt: float) -> None:
+        plan, K, edges = self.plan, self.operator.mesh.K, len(self.operator.kinds)
+        arrays = (self.arrays[name] for name in ("links", "geometry", "names"))
+        numbers = np.uint32(K), np.uint32(edges), np.int32(stage), self.real(dt)
+        grid = -(-K // plan.threads), plan.threads
+        self.kernel[grid](u, data, *arrays, *kept, out, self.bad, *numbers)

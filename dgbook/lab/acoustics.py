@@ -1,0 +1,495 @@
+"""What is measured of the acoustic operator on a GPU: stages and parts in both bases, accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dgbook.acoustics import reference, sparse_or_dense
+from dgbook.acoustics.cores import CoreStage
+from dgbook.acoustics.cost import PARTS, costs, fused_cost
+from dgbook.acoustics.exact import CubeMode
+from dgbook.acoustics.launch import bernstein_fused, fused
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedPlan
+from dgbook.acoustics.plan import KERNEL_SETS, Launcher, Plan, candidates, choose_plan, subject
+from dgbook.acoustics.solver import LAUNCHERS, PAPER, PATHS, Solver
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.tune import Result, tune
+from dgbook.lab import measuring
+from dgbook.lab.measuring import (
+    Rows,
+    counted,
+    cube,
+    launch_counted,
+    small_dt,
+    smaller_cubes,
+    trial_rows,
+)
+from dgbook.lab.rivals.acoustics import ProductStage
+from dgbook.mesh import Mesh, box
+from dgbook.nodal.bernstein import BernsteinBasis, bernstein_basis
+from dgbook.nodal.fused import LANGUAGES
+from dgbook.time import lsrk45
+
+A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
+CORE_DOFS = 2**19
+TUNED_DOFS = 20_000_000
+"""On which plans are timed: some hundred microseconds a kernel, and more than an L2 holds."""
+NOISE = 2**20  # random numbers, repeated in a state
+FUSED = {"nodal": (fused,), "bernstein": (bernstein_fused, sparse_or_dense)}
+"""By basis where the plans of its fused kernels are; the last chooses those that run."""
+PAPER_SETS = ("node", "element", "factored", "optimal")
+"""The sets of kernels of chan2015's figures."""
+ERROR_CELLS = (8, 8, 4)  # 1,536 elements in chan2015's cube, as in its Figure 6
+ERROR_END, ERROR_LOOKS = 50.0, 20
+
+
+# ------------------------------------------------------------------------------------- problems
+
+
+def cells_for(dofs: int, order: int) -> int:
+    """Cells along each edge of a cube with about so many degrees of freedom."""
+    return measuring.cells_for(dofs, order, 4)
+
+
+def operators_on(mesh: Mesh, order: int, dtype: str) -> dict[str, reference.Operator]:
+    """The operator with the upwind flux between walls p = 0, by basis."""
+    nodal = reference.assemble(mesh, order, dtype=dtype)
+    return {"nodal": nodal, "bernstein": replace(nodal, basis=bernstein_basis(order, dtype))}
+
+
+def basis_of(operator: reference.Operator) -> str:
+    """The name of an operator's basis."""
+    return "bernstein" if isinstance(operator.basis, BernsteinBasis) else "nodal"
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """What a launcher's kernels work on: arrays of the device, full of noise, and no data.
+
+    Attributes
+    ----------
+    u, res, new, out : arrays
+        `new` is u where a stage updates in place.
+    data : array
+        g = 0 on all boundary faces.
+    dt : float
+    """
+
+    u: Any
+    res: Any
+    new: Any
+    out: Any
+    data: Any
+    dt: float
+
+
+def states_of(launcher: Any) -> States:
+    """States for a launcher, and for all with other plans but the same layout."""
+    operator, device = launcher.operator, launcher.device
+    u, res = launcher.zeros(), launcher.zeros()
+    some = np.random.default_rng(0).standard_normal(NOISE, np.float32).astype(u.dtype)
+    pattern = device.array(some)
+    for state in (u, res):
+        for first in range(0, state.size, NOISE):
+            part = state[first : first + NOISE]
+            part[:] = pattern[: part.size]
+    new = u if launcher.in_place else launcher.zeros()
+    size = max(1, 4 * operator.boundary_points[0].size)
+    data = device.zeros(size, operator.weights.dtype)
+    return States(u, res, new, launcher.zeros(), data, small_dt(operator.face_scale))
+
+
+def row(
+    operator: reference.Operator,
+    path: str,
+    variant: str,
+    language: str,
+    plan: Any,
+    cost: Cost,
+    timing: Timing,
+    ceiling: Ceilings,
+    device: Device,
+) -> dict[str, Any]:
+    """A row of a record, with the basis and, of the paper's kernels, the set as "variant"."""
+    shape = 4, operator.mesh.K, operator.basis.element.Np
+    dtype = operator.weights.dtype
+    found = measuring.row(
+        shape, operator.order, dtype, path, language, plan, cost, timing, ceiling, device
+    )
+    return found | {"basis": basis_of(operator), "variant": variant}
+
+
+# --------------------------------------------------------------------------------------- stages
+
+
+def stage_of(launcher: Any, s: States) -> Callable[[], None]:
+    """What launches a stage of any launcher."""
+    return lambda: launcher.stage(s.u, s.res, s.new, s.data, A, B, s.dt)
+
+
+def fused_launchers(operator: reference.Operator, device: Device) -> Callable[[Any], Any]:
+    """What makes the launcher of a fused stage of a plan; arrays are made once a kind of plan."""
+    make, made = LAUNCHERS[basis_of(operator), "fused"][0], {}
+
+    def launcher(plan: Any) -> Any:
+        kind = type(plan)
+        if kind not in made:
+            made[kind] = make(operator, device, plan)
+        return made[kind].planned(plan)
+
+    return launcher
+
+
+def fused_row(
+    operator: reference.Operator, plan: Any, timing: Timing, ceiling: Ceilings, device: Device
+) -> dict[str, Any]:
+    """The row of a fused stage.
+
+    By dense matrices it costs the same in either basis; in the Bernstein basis its variant is then
+    "dense".
+    """
+    sparse, dtype = isinstance(plan, BernsteinFusedPlan), operator.weights.dtype.name
+    cost = fused_cost("bernstein" if sparse else "nodal", operator.order, operator.mesh.K, dtype)
+    variant = "dense" if not sparse and basis_of(operator) == "bernstein" else ""
+    return row(operator, "fused", variant, plan.language, plan, cost, timing, ceiling, device)
+
+
+def parts_of(launcher: Launcher, s: States) -> dict[str, Callable[[], None]]:
+    """What launches each kernel of a paper's launcher, and several together, by name."""
+    functions = {
+        "volume": lambda: launcher.volume(s.u, s.out),
+        "surface": lambda: launcher.surface(s.u, s.data, s.out),
+        "rhs": lambda: launcher.rhs(s.u, s.data, s.out),
+        "update": lambda: launcher.update(s.u, s.res, A, B, s.dt),
+    }
+    if "lift" in launcher.kernels:
+        functions["flux"] = lambda: launcher.flux(s.u, s.data)
+        functions["lift"] = lambda: launcher.lift(s.out)
+    return functions
+
+
+def fused_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
+) -> Rows:
+    """A stage in one kernel.
+
+    By the best plan known, and if `every` also without tensor cores and in Numba; in the Bernstein
+    basis by the sparse kernel, too, where the dense one is the best.
+    """
+    order, dtype = operator.order, operator.weights.dtype.name
+    *others, module = FUSED[basis_of(operator)]
+    plans = [module.choose_plan(order, dtype, device)]
+    if every:
+        plans += [
+            module.default_plan(order, dtype, (7, 5)),
+            module.choose_plan(order, dtype, device, "numba"),
+        ]
+        languages = product(others, LANGUAGES)
+        plans += [own.choose_plan(order, dtype, device, language) for own, language in languages]
+    launchers = fused_launchers(operator, device)
+    states = states_of(launchers(plans[0]))
+    for plan in dict.fromkeys(plans):
+        timing = measure(device.capture(stage_of(launchers(plan), states)), device)
+        yield fused_row(operator, plan, timing, ceiling, device)
+
+
+def paper_launcher(name: str, operator: reference.Operator, device: Device) -> Launcher:
+    """One of the paper's sets by the best plan known."""
+    plan = choose_plan(name, operator.order, operator.weights.dtype.name, device)
+    return KERNEL_SETS[name].launcher(operator, device, plan)
+
+
+def paper_row(
+    name: str, operator: reference.Operator, device: Device, ceiling: Ceilings
+) -> dict[str, Any]:
+    """A stage by one of the paper's sets."""
+    launcher = paper_launcher(name, operator, device)
+    cost = costs(name, operator.order, operator.mesh.K, operator.weights.dtype)["paper"]
+    timing = measure(device.capture(stage_of(launcher, states_of(launcher))), device)
+    return row(operator, "paper", name, "numba", launcher.plan, cost, timing, ceiling, device)
+
+
+def part_rows(name: str, operator: reference.Operator, device: Device, ceiling: Ceilings) -> Rows:
+    """The kernels of a set one by one."""
+    launcher = paper_launcher(name, operator, device)
+    cost = costs(name, operator.order, operator.mesh.K, operator.weights.dtype)
+    functions = parts_of(launcher, states_of(launcher))
+    for part in PARTS[name]:
+        timing = measure(device.capture(functions[part]), device)
+        plan = launcher.plan
+        yield row(operator, part, name, "numba", plan, cost[part], timing, ceiling, device)
+
+
+def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -> dict[str, Any]:
+    """The nodal stage by cuBLAS, chan2015's other way to run it."""
+    rival = ProductStage(operator, device)
+    s = states_of(rival.launcher)
+    cost = costs("element", operator.order, operator.mesh.K, operator.weights.dtype)["paper"]
+    timing = measure(lambda: rival.stage(s.u, s.res, s.data, A, B, s.dt), device)
+    return row(operator, "rival:cublas", "", "cupy", None, cost, timing, ceiling, device)
+
+
+def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Rows:
+    """A nodal stage on one core of this machine's processor and on all, by Numba.
+
+    "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
+    """
+    cpu = find_device("cpu")
+    for cores in (1, measuring.all_cores()):
+        mesh = cube(cells_for(CORE_DOFS * min(cores, 8), order))
+        operator = reference.assemble(mesh, order, dtype=dtype)
+        cost = fused_cost("nodal", order, mesh.K, dtype)
+        stage = CoreStage(operator)
+        shape = mesh.K, 4, operator.basis.element.Np
+        u, res = np.random.default_rng(0).standard_normal((2, *shape), np.float32).astype(dtype)
+        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
+        with measuring.on_cores(cores):
+            timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
+        found = row(operator, "cores", "", "numba", None, cost, timing, ceiling, cpu)
+        yield found | {"size": found["size"] | {"cores": cores}}
+
+
+# ---------------------------------------------------------------------------------------- plans
+
+
+def tune_paper(name: str, operator: reference.Operator, device: Device) -> dict[str, Result]:
+    """Time the plans of one of the paper's sets and remember the timings.
+
+    Returns
+    -------
+    dict of str to Result
+        By part; a part's plans have what was fastest of the parts before.
+    """
+    order, dtype = operator.order, operator.weights.dtype.name
+    kernels = KERNEL_SETS[name]
+    launcher = kernels.launcher(operator, device, kernels.default(order, dtype))
+    states, plan, results = states_of(launcher), launcher.plan, {}
+    for part in kernels.parts(order):
+
+        def run(plan: Plan, part: str = part) -> Callable[[], None]:
+            return device.capture(parts_of(launcher.planned(plan), states)[part])
+
+        results[part] = tune(
+            subject(name, part), candidates(name, part, plan, order, dtype), run, device, order,
+            dtype, progress=False,
+        )  # fmt: skip
+        plan = results[part].plan
+    return results
+
+
+def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
+    """Time plans of the fused kernels of the operator's basis and remember the timings.
+
+    In the Bernstein basis first those of the sparse kernel; then its best one and the best one of
+    the dense kernel, which is that of the nodal basis: tune that before.
+
+    Parameters
+    ----------
+    operator, device
+    language : {"cuda", "numba"}
+
+    Returns
+    -------
+    Result
+        Of the choice that decides what runs.
+    """
+    order, dtype = operator.order, operator.weights.dtype.name
+    launchers = fused_launchers(operator, device)
+    for module in FUSED[basis_of(operator)]:
+        plans, name = module.plans(order, dtype, device, language), module.subject(language)
+        states = states_of(launchers(plans[0]))
+
+        def run(plan: Any, states: States = states) -> Callable[[], None]:
+            return device.capture(stage_of(launchers(plan), states))
+
+        result = tune(name, plans, run, device, order, dtype, progress=False)
+    return result
+
+
+def part_cost(name: str, part: str, cost: Mapping[str, Cost]) -> Cost:
+    """What a part costs that is tuned: a kernel, or several."""
+    if part in cost:
+        return cost[part]
+    others = {"rhs": ("update",), "surface": ("update", "volume")}[part]
+    return sum((cost[p] for p in PARTS[name] if p not in others), Cost(0, 0))
+
+
+# -------------------------------------------------------------------------------------- records
+
+
+def stage_record(
+    orders: Iterable[int], dtypes: Sequence[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Rows:
+    """Rows of the record acoustics/stage: a stage in either basis, by all paths, and the rivals.
+
+    The processor's cores are measured in single precision, that of the paper.
+    """
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operators = operators_on(mesh, order, dtype)
+            for operator in operators.values():
+                yield from fused_rows(operator, device, ceiling)
+            for name in PAPER_SETS:
+                yield paper_row(name, operators[KERNEL_SETS[name].basis], device, ceiling)
+            yield rival_row(operators["nodal"], device, ceiling)
+        if "float32" in dtypes:
+            yield from core_rows(order, "float32", ceiling)
+
+
+def parts_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Rows:
+    """Rows of the record acoustics/parts: chan2015, Figures 7 to 12, each kernel of each set."""
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operators = operators_on(mesh, order, dtype)
+            for name, kernels in KERNEL_SETS.items():
+                yield from part_rows(name, operators[kernels.basis], device, ceiling)
+
+
+def blocks_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Rows:
+    """Rows of the record acoustics/blocks: every plan tried of each part of the paper's sets.
+
+    On `TUNED_DOFS` at most, as ``python -m dgbook tune acoustics``, which may have timed them.
+    """
+    for order in orders:
+        mesh = cube(cells_for(min(dofs, TUNED_DOFS), order))
+        for dtype in dtypes:
+            operators = operators_on(mesh, order, dtype)
+            for name, kernels in KERNEL_SETS.items():
+                operator = operators[kernels.basis]
+                cost = costs(name, order, mesh.K, dtype)
+                for part, result in tune_paper(name, operator, device).items():
+                    spent = part_cost(name, part, cost)
+                    row_of = partial(_trial_row, operator, part, name, spent, ceiling, device)
+                    yield from trial_rows(result, row_of)
+
+
+def _trial_row(
+    operator: reference.Operator,
+    part: str,
+    name: str,
+    cost: Cost,
+    ceiling: Ceilings,
+    device: Device,
+    timing: Timing,
+) -> dict[str, Any]:
+    return row(operator, part, name, "numba", None, cost, timing, ceiling, device)
+
+
+def sizes_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Rows:
+    """Rows of the record acoustics/sizes: stages on cubes of 162 elements up to about `dofs`."""
+    for order in orders:
+        for dtype in dtypes:
+            for n in smaller_cubes(cells_for(dofs, order)):
+                for basis, operator in operators_on(cube(n), order, dtype).items():
+                    yield from fused_rows(operator, device, ceiling, every=False)
+                    yield paper_row(PAPER[basis], operator, device, ceiling)
+
+
+def error_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Rows:
+    """Rows of the record acoustics/error: chan2015, Figure 6, errors over a long time.
+
+    Rows hold "times" and "errors", the L2 norm over all four fields for the mode of the cube on
+    1,536 elements, and the seconds of a stage there.
+    """
+    mode = CubeMode()
+    mesh = box(ERROR_CELLS, -1.0, 1.0)
+    for order in orders:
+        for dtype in dtypes:
+            for basis in FUSED:
+                for path in PATHS:
+                    solver = Solver(mesh, order, dtype, device, basis, path=path)
+                    times, errors = errors_in_time(solver, mode)
+                    launcher = solver.launcher
+                    timing = measure(
+                        device.capture(stage_of(launcher, states_of(launcher))), device
+                    )
+                    if path == "fused":
+                        found = fused_row(solver.operator, launcher.plan, timing, ceiling, device)
+                    else:
+                        cost = costs(PAPER[basis], order, mesh.K, dtype)["paper"]
+                        found = row(
+                            solver.operator, path, PAPER[basis], "numba", launcher.plan, cost,
+                            timing, ceiling, device,
+                        )  # fmt: skip
+                    yield found | {"times": times, "errors": errors}
+
+
+def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[float]]:
+    """Times up to `ERROR_END`, 0 the first, and the errors of a run from the mode's values."""
+    times, errors = [], []
+
+    def look(t: float, u: np.ndarray) -> None:
+        times.append(t)
+        errors.append(solver.l2_error(u, mode, t))
+
+    u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
+    look(0.0, u)
+    steps = solver.march(u, ERROR_END).count
+    solver.run(u, ERROR_END, observe=look, every=-(-steps // ERROR_LOOKS))
+    return times, errors
+
+
+def counters_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Rows:
+    """Rows of the record acoustics/counters: the fused stages and the paper's kernels.
+
+    "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`.
+    """
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operators = operators_on(mesh, order, dtype)
+            rows = [
+                next(fused_rows(operator, device, ceiling, every=False))
+                for operator in operators.values()
+            ]
+            for name in PAPER_SETS:
+                rows += part_rows(name, operators[KERNEL_SETS[name].basis], device, ceiling)
+            where = "dgbook.lab.acoustics"
+            program = f"from {where} import launch_each as f; f{order, dtype, dofs}"
+            yield from counted(rows, program)
+
+
+def launch_each(order: int, dtype: str, dofs: int) -> None:
+    """Launch the fused stages and each of the paper's kernels, to warm up and once counted."""
+    device = find_device("cuda")
+    operators = operators_on(cube(cells_for(dofs, order)), order, dtype)
+    functions = []
+    for basis, operator in operators.items():
+        launcher = LAUNCHERS[basis, "fused"][0](operator, device)
+        functions.append(stage_of(launcher, states_of(launcher)))
+    for name in PAPER_SETS:
+        launcher = paper_launcher(name, operators[KERNEL_SETS[name].basis], device)
+        parts = parts_of(launcher, states_of(launcher))
+        functions += [parts[part] for part in PARTS[name]]
+    launch_counted(functions)
+
+
+RECORDS = {
+    "stage": stage_record,
+    "parts": parts_record,
+    "blocks": blocks_record,
+    "sizes": sizes_record,
+    "error": error_record,
+    "counters": counters_record,
+}

@@ -1,0 +1,249 @@
+"""The best kernels of all families side by side, and what a GPU with other ceilings would do.
+
+Everything here is read from records: what a row says of flops, bytes and seconds is enough to place
+a method on the roofline of any GPU, and no family has to know of another.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dgbook.gpu.floor import Ceilings
+from dgbook.lab import records
+from dgbook.lab.records import Record
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Method:
+    """What stands for a family in a comparison.
+
+    Attributes
+    ----------
+    name : str
+    record : str
+        Where its stages, products or steps are recorded: "maxwell/stage".
+    paths : tuple of str
+        Those of its kernels that do the whole of it.
+    unit : {"stage", "product", "step"}
+        What a row's seconds are of.
+    keys, size : mapping
+        Fields of a row, and of its size, that must be so.
+    sources : tuple of str
+        Files in `dgbook` of its best kernel, or of one that takes 5 percent longer at most.
+    """
+
+    name: str
+    record: str
+    paths: tuple[str, ...]
+    unit: str
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    size: Mapping[str, Any] = field(default_factory=dict)
+    sources: tuple[str, ...] = ()
+
+
+_PRODUCTS = ("paper", "fused", "sliced", "wide", "bulk")
+_SCHEMES = ("classic", "persistent", "shared", "register", "hybrid", "tiled")
+METHODS = (
+    Method(
+        "Maxwell, nodal", "maxwell/stage", ("fused",), "stage",
+        sources=("maxwell/kernels/fused.cu",),
+    ),
+    Method(
+        "sound, nodal", "acoustics/stage", ("fused",), "stage", {"basis": "nodal"},
+        sources=("acoustics/kernels/fused.cu",),
+    ),
+    Method(
+        "sound, Bernstein", "acoustics/stage", ("fused",), "stage",
+        {"basis": "bernstein", "variant": ""},
+        sources=("acoustics/kernels/bernstein_fused.cu",),
+    ),
+    Method(
+        "Euler, quadrature", "euler/stage", ("fused",), "stage",
+        sources=("euler/kernels/fused.cu",),
+    ),
+    Method(
+        "HDG product, 2D", "hdg/product", _PRODUCTS, "product", size={"dim": 2},
+        sources=("hdg/kernels/wide.cu",),
+    ),
+    Method(
+        "HDG product, 3D", "hdg/product", _PRODUCTS, "product", size={"dim": 3},
+        sources=("hdg/kernels/wide.cu",),
+    ),
+    Method(
+        "heat 1D, tiles", "swept/step", _SCHEMES, "step", size={"problem": "heat", "n": 2**20},
+        sources=("swept/kernels/tiled.py", "swept/kernels/row.py"),
+    ),
+    Method(
+        "Euler 1D, tiles", "swept/step", _SCHEMES, "step", size={"problem": "euler", "n": 2**20},
+        sources=("swept/kernels/tiled.py", "swept/kernels/row.py"),
+    ),
+)  # fmt: skip
+"""The five methods, in the order of the chapters; three of them in two shapes.
+
+Of what stands beside the swept rule tiles are the fastest on so many points.
+"""
+
+
+def best_rows(record: Record, method: Method) -> dict[tuple[int | None, str], dict[str, Any]]:
+    """The fastest row of a method for each order and precision, by (order, dtype).
+
+    Rows of one order and precision may differ in size by a padding; what is compared is time a
+    degree of freedom.
+    """
+    best: dict[tuple[int | None, str], dict[str, Any]] = {}
+    for row in record.select(**method.keys):
+        if row["path"] not in method.paths or not row["dofs"]:
+            continue
+        if any(row["size"].get(key) != value for key, value in method.size.items()):
+            continue
+        place = row["order"], row["dtype"]
+        if place not in best or _time_per_dof(row) < _time_per_dof(best[place]):
+            best[place] = row
+    return best
+
+
+def gather(
+    methods: tuple[Method, ...] = METHODS, folder: str | Path | None = None
+) -> dict[str, tuple[Record, dict[tuple[int | None, str], dict[str, Any]]]]:
+    """By a method's name its record and best rows; methods without a record are left out."""
+    found = {}
+    for method in methods:
+        try:
+            record = records.load(method.record, folder)
+        except FileNotFoundError:
+            continue
+        rows = best_rows(record, method)
+        if rows:
+            found[method.name] = record, rows
+    return found
+
+
+def source(*measured: Record) -> str:
+    """Where numbers of several records come from, as a label says it: GPUs, first and last day."""
+    gpus = " and ".join(sorted({record.gpu for record in measured}))
+    days = sorted({record.date[:10] for record in measured})
+    return f"{gpus}, {days[0]}" + (f" to {days[-1]}" if len(days) > 1 else "")
+
+
+def code_lines(method: Method) -> int:
+    """Lines of its kernel's files that hold code: not empty, no comment, no docstring."""
+    count = 0
+    for name in method.sources:
+        text = (PACKAGE / name).read_text(encoding="utf-8")
+        end = ""  # of the comment or docstring that we are in
+        for line in (line.strip() for line in text.splitlines()):
+            if end:
+                end = "" if end in line else end
+            elif line.startswith(('"""', "/*")):
+                mark = '"""' if line.startswith('"""') else "*/"
+                end = "" if mark in line[len(mark) :] else mark
+            elif line and not line.startswith(("#include", "# ", "//")):
+                count += 1
+    return count
+
+
+# ------------------------------------------------------------------------------------ predictions
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """What must be known of a GPU to place a method on it.
+
+    Attributes
+    ----------
+    ceilings : Ceilings
+    launch : float
+        Seconds from one launch in a graph to the next.
+    cache : float
+        Bytes of the L2.
+    """
+
+    ceilings: Ceilings
+    launch: float = 0.0
+    cache: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("launch", "cache"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{name} = {value}; allowed: finite and not negative")
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The least time of a launch that does a method's work.
+
+    Attributes
+    ----------
+    seconds : float
+        The largest of the three below.
+    launch, memory, arithmetic : float
+        What each of them takes, were it alone.
+    in_cache : bool
+        Whether all that is moved would fit in the L2: then memory's floor may be undercut, as
+        nothing has to come from there.
+    """
+
+    seconds: float
+    launch: float
+    memory: float
+    arithmetic: float
+    in_cache: bool
+
+    @property
+    def bound(self) -> str:
+        """ "launch", "memory" or "arithmetic"; in this order where two are equal."""
+        return max(("launch", "memory", "arithmetic"), key=lambda name: getattr(self, name))
+
+
+def predict(row: Mapping[str, Any], gpu: Gpu, dofs: float | None = None) -> Prediction:
+    """The least time of a recorded row's work on a GPU.
+
+    For the GPU of the record, and launches that take no time, it is the row's `floor_seconds`.
+
+    Parameters
+    ----------
+    row : mapping
+        Of a record: its flops, bytes, dofs and dtype count, its seconds do not.
+    gpu : Gpu
+    dofs : float, optional
+        For so many unknowns, with flops and bytes in proportion; as many as the row has if not
+        given.
+
+    Raises
+    ------
+    ValueError
+        If dofs is not positive.
+    """
+    if dofs is not None and not dofs > 0:
+        raise ValueError(f"dofs = {dofs}; allowed: positive")
+    share = 1.0 if dofs is None else dofs / row["dofs"]
+    bytes_, flops = share * row["bytes"], share * row["flops"]
+    memory = bytes_ / (gpu.ceilings.copy_TBps * 1e12)
+    arithmetic = flops / gpu.ceilings.flop_rate(row["dtype"])
+    seconds = max(gpu.launch, memory, arithmetic)
+    return Prediction(seconds, gpu.launch, memory, arithmetic, bytes_ <= gpu.cache)
+
+
+def ceilings_of(record: Record) -> Ceilings:
+    """The ceilings that were measured together with a record."""
+    return Ceilings(**{name: record.ceilings[name] for name in records.CEILINGS})
+
+
+def recorded_gpu(record: Record) -> Gpu:
+    """The GPU of a record, with the launches of the record machine/probes where there is one."""
+    launch = 0.0
+    if records.exists("machine/probes"):
+        probes = records.load("machine/probes")
+        launch = probes.row(path="launch", plan={"kind": "graph"})["seconds_median"]
+    return Gpu(ceilings_of(record), launch)
+
+
+def _time_per_dof(row: Mapping[str, Any]) -> float:
+    return row["seconds_median"] / row["dofs"]

@@ -1,0 +1,371 @@
+"""What is measured of the product with a trace matrix: all methods and libraries, by order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from itertools import product as combinations
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.libraries import random_numbers
+from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.tune import Result, tune
+from dgbook.hdg.blocks import BlockMatrix, face_columns, face_nodes, random_matrix
+from dgbook.hdg.cost import contract_cost, csr_cost, inflate_cost, matrix_bytes, product_cost
+from dgbook.hdg.exact import cylinder_mesh
+from dgbook.hdg.launch import CoreProduct, Product, shape_of
+from dgbook.hdg.plan import METHODS, Plan, Shape, choose_plan, default_plan, illegal, plans, subject
+from dgbook.hdg.problem import FarField, NavierStokes, Stream
+from dgbook.hdg.system import assemble
+from dgbook.lab.hdg_solve import solve_rows
+from dgbook.lab.measuring import Rows, all_cores, on_cores, trial_rows
+from dgbook.lab.records import measured_row
+from dgbook.lab.rivals.hdg import Rival
+from dgbook.mesh import Mesh, box
+
+COMPONENTS = {2: 4, 3: 5}
+"""Of compressible flow, by dimension."""
+LIBRARIES = ("csr", "bsr", "gemv")
+TUNED = ("sliced", "wide", "bulk")
+FASTEST = ("wide", "bulk")
+PAPER_ORDERS = range(1, 6)
+PAPER_GRID = (62, 40.0, 63)
+"""Edges around a cylinder, the outer radius, and layers: 11,780 faces, as many as the paper has."""
+REYNOLDS, MACH = 20.0, 0.1
+CORE_ORDERS = (1, 2, 3, 5, 10)
+MEBIBYTES = (10, 20, 50, 100, 200, 500)
+"""Sizes of Figures 2 to 4, whose axis ends at 500 in double precision."""
+SAME = 1e3
+"""Roundings by which results may differ, for sums of up to some thousand products."""
+
+
+# ---------------------------------------------------------------------------------------- matrices
+
+
+def mesh_of(dim: int, faces: float) -> Mesh:
+    """A square or a cube cut into simplices with about so many faces."""
+    cells = (faces / 3) ** (1 / 2) if dim == 2 else (faces / 12) ** (1 / 3)
+    return box((max(1, round(cells)),) * dim)
+
+
+@lru_cache(maxsize=2)
+def columns_of(dim: int, faces: float) -> np.ndarray:
+    """The columns of the blocks of such a mesh."""
+    return face_columns(mesh_of(dim, faces))
+
+
+def matrix_on(
+    device: Device, dim: int, n_c: int, order: int, dtype: str, nbytes: float
+) -> BlockMatrix:
+    """A random matrix of about so many bytes with the blocks of a real mesh, made on a GPU."""
+    shape = Shape(n_c * face_nodes(dim, order), 2 * dim + 1, dtype)
+    columns = columns_of(dim, nbytes / matrix_bytes(shape, 1))
+    values = random_numbers((*columns.shape, shape.m, shape.m), dtype, seed=1)
+    filling = columns == columns[:, :1]
+    filling[:, 0] = False
+    values[device.array(filling)] = 0
+    return BlockMatrix(values, columns)
+
+
+def matrices(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    sizes: Iterable[float],
+    device: Device,
+) -> Iterator[tuple[int, BlockMatrix]]:
+    """Orders and matrices of compressible flow, see `matrix_on`, of every size in bytes."""
+    for dim, order, dtype, nbytes in combinations(dims, orders, dtypes, sizes):
+        yield order, matrix_on(device, dim, COMPONENTS[dim], order, dtype, nbytes)
+
+
+def flow_matrix(order: int, dtype: str) -> BlockMatrix:
+    """A Newton system of the laminar flow past a cylinder, with the paper's 11,780 faces.
+
+    The first one, at the uniform stream.
+    """
+    return _flow_system(order).astype(dtype)
+
+
+@lru_cache(maxsize=1)
+def _flow_system(order: int) -> BlockMatrix:
+    boundary = {"cylinder": "adiabatic", "farfield": FarField(Stream(MACH))}
+    problem = NavierStokes(REYNOLDS, MACH, boundary)
+    return assemble(problem, cylinder_mesh(*PAPER_GRID), order, device="auto").matrix
+
+
+# -------------------------------------------------------------------------------------------- rows
+
+
+def row(
+    path: str,
+    language: str,
+    shape: Shape,
+    faces: int,
+    order: int,
+    plan: Plan | None,
+    cost: Cost,
+    timing: Timing,
+    ceiling: Ceilings,
+    device: Device,
+    **more: Any,
+) -> dict[str, Any]:
+    """A row about a product, or a part of one; `more` are further fields."""
+    size = {
+        "dim": (shape.blocks - 1) // 2,
+        "m": shape.m,
+        "faces": faces,
+        "matrix_bytes": matrix_bytes(shape, faces),
+    }
+    return more | measured_row(
+        path,
+        language,
+        order,
+        shape.dtype,
+        size,
+        faces * shape.m,
+        plan,
+        cost,
+        timing,
+        ceiling,
+        device,
+    )
+
+
+def language(method: str) -> str:
+    """In which a method's kernels are written."""
+    return "cuda" if method in ("wide", "bulk") else "numba"
+
+
+def checked(
+    product: Callable[[Any, Any], None], x: Any, right: Any, what: str
+) -> tuple[Any, float]:
+    """The product once, and the largest difference from another's result over its largest number.
+
+    Raises
+    ------
+    RuntimeError
+        If they are not the same to rounding: then its time is worth nothing.
+    """
+    y = right * np.nan
+    product(x, y)
+    difference = float(abs(y - right).max() / abs(right).max())
+    if not difference < SAME * np.finfo(right.dtype).eps:
+        raise RuntimeError(f"{what}: the result differs by {difference:.2e} from Algorithm 2's")
+    return y, difference
+
+
+def vectors(product: Any, device: Device, seed: int = 2) -> tuple[Any, Any]:
+    """A random x, and y for a product."""
+    x = np.random.default_rng(seed).uniform(-1, 1, (product.faces, product.shape.m))
+    return product.upload(x), product.zeros()
+
+
+def matrix_rows(
+    matrix: BlockMatrix,
+    order: int,
+    methods: Iterable[str],
+    rivals: Iterable[str],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """All methods and libraries with one matrix, and the paper's two steps by themselves.
+
+    Every result is compared with that of the paper's Algorithm 2.
+    """
+    shape, faces = shape_of(matrix), matrix.faces
+    about = partial(row, shape=shape, faces=faces, order=order, ceiling=ceiling, device=device)
+    first = Product(matrix, device, choose_plan(shape, device, "paper"))
+    x, right = vectors(first, device)
+    first(x, right)
+    for path, step, cost in (
+        ("paper:inflate", partial(first.inflate, x), inflate_cost(shape, faces)),
+        ("paper:contract", partial(first.contract, right), contract_cost(shape, faces)),
+    ):
+        timing = measure(step, device)
+        yield about(path, "numba", plan=first.plan, cost=cost, timing=timing)
+    del first
+    for method in methods:
+        plan = choose_plan(shape, device, method)
+        if illegal(plan, shape, device.compute_capability):
+            continue
+        product = Product(matrix, device, plan)
+        y, error = checked(product, x, right, method)
+        timing = measure(partial(product, x, y), device)
+        cost = product_cost(shape, faces)
+        if method == "paper":
+            cost = inflate_cost(shape, faces) + contract_cost(shape, faces)
+        yield about(method, language(method), plan=plan, cost=cost, timing=timing, error=error)
+        del product
+    for name in rivals:
+        rival = Rival(matrix, device, name)
+        y, error = checked(rival, x, right, name)
+        timing = measure(partial(rival, x, y), device)
+        cost = product_cost(shape, faces)
+        yield about(f"rival:{name}", "library", plan=None, cost=cost, timing=timing, error=error)
+        del rival
+
+
+def product_rows(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    nbytes: float,
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Matrices of so many bytes, beyond any cache: triangles and tetrahedra, every order."""
+    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), device):
+        yield from matrix_rows(matrix, order, METHODS, LIBRARIES, device, ceiling)
+
+
+def size_rows(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    nbytes: float,
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Figures 2 to 4, the GPU's part: the paper's contraction and the best product by memory.
+
+    Sizes up to 500 MiB, and `nbytes`: the smaller ones fit into this GPU's cache.
+    """
+    sizes = (*(count * 2**20 for count in MEBIBYTES), nbytes)
+    for order, matrix in matrices(orders, dtypes, dims, sizes, device):
+        yield from matrix_rows(matrix, order, FASTEST, (), device, ceiling)
+
+
+def core_rows(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    nbytes: float,
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Figures 2 to 4, the CPU's part: Algorithm 1 on a core and on all. A floor is the GPU's.
+
+    Orders of `CORE_ORDERS` only, and every other size: on a core they take their time.
+    """
+    for dim in dims:
+        for order in (p for p in orders if p in CORE_ORDERS):
+            for dtype in dtypes:
+                for count in MEBIBYTES[::2]:
+                    nodes = COMPONENTS[dim] * face_nodes(dim, order)
+                    faces = count * 2**20 / matrix_bytes(Shape(nodes, 2 * dim + 1, dtype), 1)
+                    mesh = mesh_of(dim, faces)
+                    random = np.random.default_rng(1)
+                    matrix = random_matrix(mesh, COMPONENTS[dim], order, dtype, random)
+                    yield from contraction_on_cores(matrix, order, ceiling)
+
+
+def contraction_on_cores(matrix: BlockMatrix, order: int, ceiling: Ceilings) -> Rows:
+    """Algorithm 1 on one core, as the paper's compiler had it and as fast as ours can; on all."""
+    host, shape = find_device("cpu"), shape_of(matrix)
+    x = np.random.default_rng(2).uniform(-1, 1, (matrix.faces, matrix.m)).astype(matrix.dtype)
+    y = np.empty_like(x)
+    for path, cores, fast in (
+        ("cores:in order", 1, False),
+        ("cores:one", 1, True),
+        ("cores:all", all_cores(), True),
+    ):
+        with on_cores(cores):
+            product = CoreProduct(matrix, cores > 1, fast)
+            product.inflate(x)
+            timing = measure(partial(product.contract, y), host)
+        cost = contract_cost(shape, matrix.faces)
+        about = shape, matrix.faces, order, None, cost, timing, ceiling, host
+        found = row(path, "numba", *about)
+        yield found | {"size": found["size"] | {"cores": cores}}
+
+
+def table_rows(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    nbytes: float,
+    device: Device,
+    ceiling: Ceilings,
+    matrix_of: Callable[[int, str], BlockMatrix] = flow_matrix,
+) -> Rows:
+    """Tables 2 and 3, and what Table 1 counts: the paper's five matrices, the first within a cache.
+
+    Parameters
+    ----------
+    orders, dtypes, device, ceiling
+        Orders of the paper's table only.
+    dims, nbytes
+        Not used: the paper's mesh is of triangles and has its size.
+    matrix_of : function
+        ``matrix_of(order, dtype)``, a matrix on the host.
+    """
+    host = find_device("cpu")
+    for order in (p for p in orders if p in PAPER_ORDERS):
+        for dtype in dtypes:
+            matrix = matrix_of(order, dtype)
+            scipy = Rival(matrix, host, "scipy")
+            nonzeros = int(matrix.to_csr().nnz)
+            for found in matrix_rows(matrix, order, METHODS, LIBRARIES, device, ceiling):
+                yield found | {"nonzeros": nonzeros}
+            x, y = vectors(scipy, host)
+            cost = csr_cost(nonzeros, matrix.shape[0], matrix.dtype.itemsize)
+            timing = measure(partial(scipy, x, y), host)
+            about = scipy.shape, matrix.faces, order, None, cost, timing, ceiling, host
+            yield row("rival:scipy", "library", *about, nonzeros=nonzeros)
+
+
+# ------------------------------------------------------------------------------------------ tuning
+
+
+def tune_product(matrix: BlockMatrix, method: str, device: Device) -> Result:
+    """Time the plans of a method and remember the fastest; the matrix is stored once for all."""
+    shape = shape_of(matrix)
+    product = Product(matrix, device, default_plan(shape, method))
+    x, y = vectors(product, device)
+    candidates = [
+        plan for plan in plans(shape, method) if not illegal(plan, shape, device.compute_capability)
+    ]
+    return tune(
+        subject(shape, method),
+        candidates,
+        lambda plan: partial(product.planned(plan), x, y),
+        device,
+        shape.m,
+        shape.dtype,
+    )
+
+
+def plan_rows(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    nbytes: float,
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Every plan of slices, of wide loads and of bulk copies, timed by the tuner."""
+    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), device):
+        shape = shape_of(matrix)
+        about = shape, matrix.faces, order, None, product_cost(shape, matrix.faces)
+        for method in TUNED:
+            if illegal(default_plan(shape, method), shape, device.compute_capability):
+                continue
+            result = tune_product(matrix, method, device)
+            named = partial(row, method, language(method), *about, ceiling=ceiling, device=device)
+            yield from trial_rows(result, lambda t, make=named: make(timing=t))
+
+
+RECORDS = {
+    "product": product_rows,
+    "solve": solve_rows,
+    "tables": table_rows,
+    "sizes": size_rows,
+    "cores": core_rows,
+    "plans": plan_rows,
+}

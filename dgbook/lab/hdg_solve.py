@@ -1,0 +1,390 @@
+"""What is measured of whole solutions: where the time goes on a GPU, and what others take."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+from scipy.sparse.linalg import gmres as scipy_gmres
+
+from dgbook.gpu import Device, libraries
+from dgbook.gpu import device as find_device
+from dgbook.gpu.floor import Ceilings
+from dgbook.gpu.timing import FEWEST_SAMPLES, Timing
+from dgbook.hdg.blocks import BlockMatrix, random_matrix
+from dgbook.hdg.cost import matrix_bytes, solution_cost
+from dgbook.hdg.discretisation import Discretisation, discretise, on_device
+from dgbook.hdg.exact import Sines, cylinder_mesh
+from dgbook.hdg.krylov import Gmres, product_on
+from dgbook.hdg.launch import CoreProduct
+from dgbook.hdg.plan import Shape
+from dgbook.hdg.preconditioner import PRECONDITIONERS
+from dgbook.hdg.problem import FarField, NavierStokes, Poisson, Problem, Stream
+from dgbook.hdg.solver import Result, direct, newton
+from dgbook.hdg.system import linearise, start, to_device, to_host
+from dgbook.lab.measuring import Rows
+from dgbook.lab.records import measured_row
+from dgbook.mesh import Mesh, box
+
+SOLVED_ORDERS = (3,)
+TOLERANCE, MAX_STEPS = 1e-9, 30
+"""Of Newton's method."""
+SAME = 1e-5
+"""Of the largest number in u: by how much solutions may differ whose residuals are small."""
+LIMIT = 20.0
+"""Seconds that a rival on the host may take."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem whose solution is timed.
+
+    Attributes
+    ----------
+    name : {"poisson", "cylinder"}
+    dim, cells : int
+        Cells along each edge of a square or a cube, or edges of the cylinder.
+    layers : int or None
+        Around the cylinder.
+    rivals : tuple of str
+        Of `RIVALS`, those that are likely to end within `LIMIT`.
+    variants : tuple of str
+        Of `VARIANTS`. The last one's row has the rivals too.
+    restart : int
+    """
+
+    name: str
+    dim: int
+    cells: int
+    layers: int | None = None
+    rivals: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ("schwarz:single", "jacobi", "schwarz")
+    restart: int = 100
+
+    @property
+    def small(self) -> Case:
+        """The same on next to no elements: it compiles what the case runs, whatever its size."""
+        return replace(self, cells=8 if self.name == "cylinder" else 2, layers=1)
+
+    @property
+    def mesh(self) -> Mesh:
+        """Triangles or tetrahedra."""
+        if self.name == "cylinder":
+            return cylinder_mesh(self.cells, layers=self.layers)
+        return box((self.cells,) * self.dim)
+
+    @property
+    def problem(self) -> Problem:
+        """Diffusion with u = sin(pi x) sin(pi y) [sin(pi z)], or a flow at Re = 20, M = 0.1."""
+        if self.name == "cylinder":
+            boundary = {"cylinder": "adiabatic", "farfield": FarField(Stream(0.1))}
+            return NavierStokes(20.0, 0.1, boundary)
+        exact = Sines()
+        return Poisson(exact.source((0.0,) * self.dim, 1.0), exact)
+
+    @property
+    def accuracy(self) -> float:
+        """Of a trace system: of the only one, or of one among Newton's steps."""
+        return 1e-4 if self.name == "cylinder" else 1e-8
+
+    def discretised(self, order: int) -> Discretisation:
+        """The problem on its mesh, on the host."""
+        return discretise(self.problem, self.mesh, order)
+
+    def gmres(self, device: Device, **options: Any) -> Gmres:
+        """What solves the trace systems."""
+        return Gmres(
+            device,
+            restart=self.restart,
+            tolerance=self.accuracy,
+            max_iterations=10_000,
+            **options,
+        )
+
+
+VARIANTS = {
+    "schwarz:single": {"single": True},
+    "jacobi": {"preconditioner": "jacobi"},
+    "schwarz": {},
+}
+"""Of `Gmres` on the GPU, by the path of a row."""
+
+TWO = ("schwarz:single", "schwarz")
+CASES = (
+    Case("poisson", 2, 64, rivals=("splu", "gmres", "cores", "cupy")),
+    Case("poisson", 2, 128, rivals=("splu", "cupy"), variants=TWO),
+    Case("poisson", 2, 256, rivals=("cupy",), variants=("schwarz",)),
+    Case("poisson", 3, 8, rivals=("splu", "gmres", "cores", "cupy")),
+    Case("poisson", 3, 24, rivals=("cupy",), variants=("schwarz",)),
+    Case("cylinder", 2, 24, None, ("splu", "cores"), ("schwarz",), 500),
+    Case("cylinder", 2, 40, None, ("splu",), ("schwarz",), 500),
+)
+"""Of sizes at which 20 solutions on a GPU take seconds, and so does each rival on the host."""
+
+
+# ----------------------------------------------------------------------------------------- rivals
+
+
+def on_host(d: Discretisation, linear: Callable[[BlockMatrix, Any], Any]) -> Result:
+    """A solution with elements condensed by NumPy."""
+    return newton(d, start(d), TOLERANCE, MAX_STEPS, linear, find_device("cpu"))
+
+
+def by_splu(case: Case, d: Discretisation) -> dict[str, Any]:
+    """SciPy's sparse direct solver, with the host's elimination."""
+    result = on_host(d, direct)
+    return {"u": result.u, "seconds": result.seconds}
+
+
+def by_scipys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
+    """SciPy's GMRES with compressed rows and the same preconditioner, on one core."""
+    seconds: dict[str, float] = {"set up": 0.0, "cycles": 0.0}
+    steps: list[int] = []
+
+    def linear(matrix: BlockMatrix, rhs: np.ndarray) -> np.ndarray:
+        begin = time.perf_counter()
+        A, M = matrix.to_csr(), PRECONDITIONERS["schwarz"](matrix).to_csr()
+        prepared = time.perf_counter()
+        # SciPy's preconditioner is on the left, where it changes what the residual is.
+        AM = LinearOperator(A.shape, lambda v: A @ (M @ v))
+        norms: list[float] = []
+        y, _ = scipy_gmres(
+            AM,
+            rhs.ravel(),
+            rtol=case.accuracy,
+            restart=case.restart,
+            maxiter=100,
+            callback=norms.append,
+            callback_type="pr_norm",
+        )
+        seconds["set up"] += prepared - begin
+        seconds["cycles"] += time.perf_counter() - prepared
+        steps.append(len(norms))
+        return (M @ y).reshape(rhs.shape)
+
+    result = on_host(d, linear)
+    return {"u": result.u, "seconds": parts(result, seconds), "iterations": steps}
+
+
+def by_our_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
+    """`Gmres` on all cores of the host."""
+    linear = case.gmres(find_device("cpu"))
+    result = on_host(d, linear)
+    steps = [solution.iterations for solution in linear.solutions]
+    return {"u": result.u, "seconds": parts(result, spent(linear)), "iterations": steps}
+
+
+def by_cupys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
+    """CuPy's GMRES on the GPU, with our product and preconditioner; of a linear problem."""
+    device = find_device("cuda")
+    for each in (case.small.discretised(d.element.order), d):  # the first compiles
+        system = linearise(on_device(each, device), to_device(start(each), device))
+        product = product_on(system.matrix, device)
+        inverse = product_on(PRECONDITIONERS["schwarz"](system.matrix), device)
+        device.synchronize()
+        before = time.perf_counter()
+        limits = case.restart, case.accuracy
+        x, cycles = libraries.gmres(product, inverse, system.rhs.reshape(-1), *limits)
+        device.synchronize()
+        seconds = {"cycles": time.perf_counter() - before}
+    state = to_host(system.recover(x.reshape(system.rhs.shape)), device)
+    steps = [cycles * case.restart]  # it looks at the ends of cycles only
+    return {"u": state.u, "seconds": seconds, "iterations": steps}
+
+
+ON_HOST: dict[str, Callable[[Case, Discretisation], dict[str, Any]]] = {
+    "splu": by_splu,
+    "gmres": by_scipys_gmres,
+    "cores": by_our_gmres,
+}
+"""SciPy's direct solver, SciPy's GMRES, and ours."""
+
+
+def within_limit(name: str, case: Case, d: Discretisation) -> dict[str, Any] | None:
+    """A rival of `ON_HOST` in a process of its own, or None if it takes longer than `LIMIT`.
+
+    SciPy's factorisation heeds no exception: only its process can be ended. Python is started and
+    the problem discretised there before time counts.
+    """
+    program = "from dgbook.lab import hdg_solve; hdg_solve.answer()"
+    # SciPy's rivals get one core: NumPy would share products among all that are too small for it.
+    # Ours gets all; Numba's threads sleep while they wait, since NumPy's have the cores then.
+    cores = {"OMP_WAIT_POLICY": "passive"} if name == "cores" else {"OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=pickle.dumps((name, case, d.element.order, LIMIT)),
+        stdout=subprocess.PIPE,
+        env=os.environ | cores,
+        check=False,
+    )
+    if done.returncode == -signal.SIGALRM:
+        return None
+    done.check_returncode()
+    return pickle.loads(done.stdout)
+
+
+def answer() -> None:
+    """What such a process does: asked by its input, it writes what the rival found."""
+    name, case, order, limit = pickle.load(sys.stdin.buffer)
+    d = case.discretised(order)
+    if name == "cores":
+        compile_product()
+    signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
+    found = ON_HOST[name](case, d)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    pickle.dump(found, sys.stdout.buffer)
+
+
+def compile_product() -> None:
+    """Algorithm 1 for all cores, on a matrix so small that compilation is all that takes time."""
+    tiny = random_matrix(box((1, 1)), 1, 1, "float64", np.random.default_rng(0))
+    x = np.zeros((tiny.faces, tiny.m))
+    CoreProduct(tiny, parallel=True)(x, x.copy())
+
+
+RIVALS: dict[str, Callable[[Case, Discretisation], dict[str, Any] | None]] = {
+    **{name: partial(within_limit, name) for name in ON_HOST},
+    "cupy": by_cupys_gmres,
+}
+"""Those on the host, each within the limit, and on the GPU CuPy's GMRES."""
+
+
+# ------------------------------------------------------------------------------------------- rows
+
+
+def spent(linear: Gmres) -> dict[str, float]:
+    """What GMRES took for all systems, "set up" and "cycles"."""
+    return {
+        name: sum(solution.seconds[name] for solution in linear.solutions)
+        for name in ("set up", "cycles")
+    }
+
+
+def parts(result: Result, solver: dict[str, float]) -> dict[str, float]:
+    """Seconds of a solution with "solve" as "set up", "cycles" and what is left of it."""
+    seconds = dict(result.seconds)
+    rest = seconds.pop("solve") - sum(solver.values())
+    return seconds | solver | {"rest": rest}
+
+
+def timed(
+    case: Case, d: Discretisation, device: Device, options: dict[str, Any], samples: int
+) -> tuple[Result, Gmres, list[dict[str, float]]]:
+    """Solutions on a device, by the host's clock, after a small one that compiles."""
+    found = []
+    first, counted = ((e, start(e)) for e in (case.small.discretised(d.element.order), d))
+    for each, begin in (first, *[counted] * samples):
+        linear = case.gmres(device, **options)
+        result = newton(each, begin, TOLERANCE, MAX_STEPS, linear, device)
+        found.append(parts(result, spent(linear)))
+    return result, linear, found[1:]
+
+
+def solve_rows(
+    orders: Iterable[int],
+    dtypes: Iterable[str],
+    dims: Iterable[int],
+    nbytes: float,
+    device: Device,
+    ceiling: Ceilings,
+    cases: Iterable[Case] = CASES,
+) -> Rows:
+    """Time to solution: diffusion on squares and cubes, and a flow past a cylinder.
+
+    On the GPU from a discretisation and a state on the host to the solution on the host, 20 times,
+    with each of the case's variants; "seconds" are medians of its parts. What takes long on the
+    host is done once: the discretisation, which is not in the sum, and "rivals". A rival that took
+    longer than `LIMIT` is none of these: "unfinished" has the seconds that it was given. Both are
+    in the row of a case's last variant; the others come before any rival begins.
+
+    Parameters
+    ----------
+    orders, dtypes, dims, device, ceiling
+        Orders of `SOLVED_ORDERS` and double precision only.
+    nbytes
+        Not used: meshes have their sizes.
+    cases : iterable of Case
+
+    Raises
+    ------
+    RuntimeError
+        If two solutions differ.
+    """
+    if "float64" not in dtypes:
+        return
+    for case in (c for c in cases if c.dim in dims):
+        for order in (p for p in orders if p in SOLVED_ORDERS):
+            yield from case_rows(case, order, device, ceiling)
+
+
+def case_rows(case: Case, order: int, device: Device, ceiling: Ceilings) -> Rows:
+    """The rows about one problem, see `solve_rows`."""
+    begin = time.perf_counter()
+    d = case.discretised(order)
+    discretisation = {"discretise": time.perf_counter() - begin}
+    known = None
+    for path in case.variants:
+        row, u = variant_row(case, d, path, device, ceiling)
+        known = u if known is None else known
+        check_same(f"{case.name}, {path}", u, known)
+        last = path == case.variants[-1]
+        others = {name: RIVALS[name](case, d) for name in case.rivals if last}
+        done = {name: other for name, other in others.items() if other is not None}
+        for name, other in done.items():
+            check_same(f"{case.name}, {name}", other.pop("u"), known)
+        yield row | {
+            "seconds": discretisation | row["seconds"],
+            "rivals": done,
+            "unfinished": {name: LIMIT for name in others if name not in done},
+        }
+
+
+def check_same(what: str, u: np.ndarray, known: np.ndarray) -> None:
+    """Raise RuntimeError for a solution that is another one."""
+    difference = abs(u - known).max() / abs(known).max()
+    if not difference < SAME:
+        raise RuntimeError(f"{what}: solutions differ by {difference:.1e}")
+
+
+def variant_row(
+    case: Case, d: Discretisation, path: str, device: Device, ceiling: Ceilings
+) -> tuple[dict[str, Any], np.ndarray]:
+    """A row about one way to solve one problem without its rivals, and u."""
+    result, linear, found = timed(case, d, device, VARIANTS[path], FEWEST_SAMPLES)
+    timing = Timing(tuple(sum(seconds.values()) for seconds in found), host_bound=True)
+    shape = Shape(d.m, 2 * case.dim + 1, "float64")
+    faces = d.faces.count
+    steps = [solution.iterations for solution in linear.solutions]
+    of_M = 1 if path == "jacobi" else shape.blocks
+    unknowns = d.n_c * d.element.Np, (case.dim + 1) * d.m
+    cost = solution_cost(
+        shape, faces, d.mesh.K, unknowns, steps, of_M, case.restart, path.endswith("single")
+    )
+    size = {
+        "problem": case.name,
+        "dim": case.dim,
+        "cells": case.cells,
+        "K": d.mesh.K,
+        "m": d.m,
+        "faces": faces,
+        "matrix_bytes": matrix_bytes(shape, faces),
+    }
+    more = {
+        "seconds": {name: float(np.median([s[name] for s in found])) for name in found[0]},
+        "iterations": steps,
+        "products": [solution.products for solution in linear.solutions],
+        "residuals": list(result.history),
+        "restart": case.restart,
+    }
+    about = d.element.order, "float64", size, faces * d.m, None, cost, timing, ceiling, device
+    return more | measured_row(path, "cuda", *about), result.u

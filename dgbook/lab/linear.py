@@ -1,0 +1,188 @@
+"""What is measured of linear systems on a GPU: operators, stages by every path, and rivals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dgbook.element import space_dimension
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.floor import Ceilings
+from dgbook.gpu.timing import Timing, measure
+from dgbook.lab import records
+from dgbook.lab.numbers import live
+from dgbook.lab.rivals import linear as matmul
+from dgbook.linear import reference
+from dgbook.linear.cost import Cost, costs
+from dgbook.linear.plan import Plan, plans
+from dgbook.linear.problem import System, advection, wave
+from dgbook.linear.solver import Solver
+from dgbook.mesh import Mesh, box
+from dgbook.time import lsrk45
+
+VELOCITY = (1.0, 0.5, 0.25)
+MEASURED = ("volume", "surface", "update", "split", "fused", "rival:cupy-matmul", "numpy")
+STAGE = 1  # its |A_s| is below 1: repeated on one state, nothing grows
+NUMPY_DOFS = 2**18
+
+
+def measured(solver: Solver, ceiling: Ceilings, paths: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The rows of a record for one solver on a GPU, see ``records.validate``.
+
+    The rival is a whole stage, and so is "numpy": the reference on this machine's CPU, on a mesh
+    of its own, smaller one, against the same GPU's floor.
+    """
+    counted = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)
+    on_gpu = [path for path in paths if path != "numpy"]
+    for path, function in _functions(solver).items() if on_gpu else ():
+        if path in on_gpu:
+            cost = counted["fused" if path.startswith("rival:") else path]
+            language = "cupy" if path.startswith("rival:") else "numba"
+            timing = measure(function, solver.device)
+            yield _row(solver, path, language, cost, timing, ceiling)
+    if "numpy" in paths:
+        small = solver_of(
+            solver.mesh.dim,
+            solver.system.name,
+            solver.element.order,
+            NUMPY_DOFS,
+            solver.dtype.name,
+            find_device("cpu"),
+        )
+        cost = costs(small.shape, small.mesh.K, small.system, small.operator.flux)["fused"]
+        timing = measure(_numpy_stage(small), small.device, samples=20, warmup=1)
+        yield _row(small, "numpy", "numpy", cost, timing, ceiling)
+
+
+def under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
+    """Rows of the fused stage, one for each plan that is legal."""
+    cost = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)["fused"]
+    for plan in plans(solver.shape):
+        timing = measure(fused_stage(solver, plan), solver.device)
+        yield _row(solver, "fused", "numba", cost, timing, ceiling) | {"plan": vars(plan)}
+
+
+def line(row: dict[str, Any], device: Device) -> str:
+    """A row as a line of text, its numbers labelled LIVE."""
+    duration, rate, traffic, efficiency = (
+        live(row, unit, device) for unit in ("us", "GDOF/s", "GB/s", "efficiency")
+    )
+    return (
+        f"{row['size']['dim']}D N={row['order']} {row['dtype']} {row['path']:18} "
+        f"{duration.text():>11} {traffic.text():>10} efficiency {efficiency.text('.2f')} {rate}"
+    )
+
+
+def _row(
+    solver: Solver, path: str, language: str, cost: Cost, timing: Timing, ceiling: Ceilings
+) -> dict[str, Any]:
+    row = records.measured_row(
+        path,
+        language,
+        solver.element.order,
+        solver.dtype,
+        {
+            "dim": solver.mesh.dim,
+            "system": solver.system.name,
+            "K": solver.mesh.K,
+            "Np": solver.element.Np,
+            "fields": solver.system.n,
+        },
+        dofs(solver),
+        solver.plan if language == "numba" else None,
+        cost,
+        timing,
+        ceiling,
+        solver.device,
+    )
+    return row | {"trace_bytes": cost.trace_bytes}
+
+
+def _functions(solver: Solver) -> dict[str, Callable[[], None]]:
+    """What is timed on the GPU: launches, recorded where there are several."""
+    launcher, dt = solver.launcher, 1e-3 * solver.stable_dt()
+    u, res, rhs = (launcher.upload(_noise(solver)) for _ in range(3))
+
+    def volume() -> None:
+        launcher.volume(u, rhs)
+
+    def surface() -> None:
+        launcher.surface(u, rhs)
+
+    def update() -> None:
+        launcher.update(rhs, res, u, STAGE, dt)
+
+    def split() -> None:
+        volume()
+        surface()
+        update()
+
+    def rival() -> None:
+        matmul.stage(launcher, u, res, STAGE, dt)
+
+    stages = {"volume": volume, "surface": surface, "update": update, "split": split}
+    recorded = {path: solver.device.capture(stage) for path, stage in stages.items()}
+    return recorded | {"fused": fused_stage(solver, solver.plan), "rival:cupy-matmul": rival}
+
+
+def fused_stage(solver: Solver, plan: Plan) -> Callable[[], None]:
+    """A fused stage under a plan, recorded."""
+    launcher = solver.launcher.planned(plan)
+    u, res = (launcher.upload(_noise(solver)) for _ in range(2))
+    new, dt = launcher.zeros(), solver.stable_dt()
+
+    def stage() -> None:
+        launcher.fused(u, res, new, STAGE, dt)
+
+    return solver.device.capture(stage)
+
+
+def _numpy_stage(solver: Solver) -> Callable[[], None]:
+    """A stage by the reference."""
+    u, res = _noise(solver), _noise(solver)
+    a, b, dt = lsrk45.A[STAGE], lsrk45.B[STAGE], 1e-3 * solver.stable_dt()
+
+    def stage() -> None:
+        nonlocal res, u
+        res = a * res + dt * reference.rhs(solver.operator, u)
+        u = u + b * res
+
+    return stage
+
+
+def solver_of(dim: int, name: str, order: int, dofs: int, dtype: str, device: Device) -> Solver:
+    """A solver on a box with about so many degrees of freedom."""
+    system = system_of(name, dim)
+    in_a_cell = system.n * space_dimension(dim, order) * math.factorial(dim)
+    cells = max(1, round((dofs / in_a_cell) ** (1 / dim)))
+    mesh = mesh_of((cells,) * dim, name)
+    return Solver(mesh, order, system, "upwind", boundary_of(name), dtype, device)
+
+
+def mesh_of(cells: tuple[int, ...], name: str) -> Mesh:
+    """The unit box, periodic for advection."""
+    return box(cells, periodic=name == "advection")
+
+
+def system_of(name: str, dim: int) -> System:
+    """Advection with `VELOCITY`, or the wave system."""
+    return advection(VELOCITY[:dim]) if name == "advection" else wave(dim)
+
+
+def boundary_of(name: str) -> str | None:
+    """Walls around the wave system, nothing for advection, whose box is periodic."""
+    return None if name == "advection" else "wall"
+
+
+def _noise(solver: Solver) -> np.ndarray:
+    shape = (solver.system.n, solver.mesh.K, solver.element.Np)
+    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32).astype(solver.dtype)
+
+
+def dofs(solver: Solver) -> int:
+    """Degrees of freedom, nodes times fields."""
+    return solver.system.n * solver.mesh.K * solver.element.Np

@@ -1,0 +1,687 @@
+"""What is measured of Maxwell's operator on a GPU: stages, their parts, plans, sizes, accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dgbook.element import NodalElement
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.source import CudaKernel
+from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.tune import Result, tune
+from dgbook.lab import measuring
+from dgbook.lab.measuring import counted, cube, launch_counted, small_dt, smaller_cubes, trial_rows
+from dgbook.lab.rivals.maxwell import ArrayStage
+from dgbook.maxwell import mie, reference
+from dgbook.maxwell import plan as paper_plan
+from dgbook.maxwell.cores import CoreStage
+from dgbook.maxwell.cost import PAPER, costs
+from dgbook.maxwell.exact import BoxMode
+from dgbook.maxwell.launch import fused
+from dgbook.maxwell.launch.fused import FusedLauncher
+from dgbook.maxwell.launch.paper import PaperLauncher
+from dgbook.maxwell.plan import LocalPlan, PaperPlan
+from dgbook.maxwell.problem import PlaneWave, Scatterer
+from dgbook.maxwell.solver import PATHS, Solver
+from dgbook.mesh import Mesh, read
+from dgbook.time import lsrk45
+
+A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
+CORE_DOFS = 2**19
+MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
+TILES = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2), (2, 4))  # elements, nodes of a thread
+TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
+TABLE_2_MODE = (1, 2, 2)
+TABLE_2_END = 1.0
+SHELLS = ("sphere_shell.msh", "sphere_shell_far.msh.gz", "sphere_shell_fine.msh.gz")
+LAYERS = (0.0, 1.05, 1.5, 2.2)  # radii between which errors around the unit sphere are taken
+ERROR_CELLS = 4  # along each edge of the cube on which du/dt is compared with the reference
+
+# What tensor.cuh does to round sums of fp32, and what would leave them in the tensor cores.
+ROUNDED_SUM = """\
+        REAL sum[NODES][HALVES][2][1] = {};
+        multiply(sum, 0, field, matrix);
+#pragma unroll
+        for (int i = 0; i < NODES * HALVES * 2; ++i)
+            c[i / 2 / HALVES][i / 2 % HALVES][i % 2][f] +=
+                sign * sum[i / 2 / HALVES][i / 2 % HALVES][i % 2][0];
+"""
+CUT_OFF_SUM = """\
+        Operand<NODES> signed_matrix = matrix;
+#pragma unroll
+        for (int i = 0; i < NODES * PAIR; ++i) {
+            signed_matrix.high[i / PAIR][i % PAIR] *= sign;
+            signed_matrix.low[i / PAIR][i % PAIR] *= sign;
+        }
+        multiply(c, f, field, signed_matrix);
+"""
+LESSER_PRODUCTS = """\
+            mma(c[i], f, field.low, matrix.high[i]);
+            mma(c[i], f, field.high, matrix.low[i]);
+"""
+CUT_OFF = ((ROUNDED_SUM, CUT_OFF_SUM),)
+PRODUCTS = {
+    "one product": (*CUT_OFF, (LESSER_PRODUCTS, "")),
+    "three, cut off": CUT_OFF,
+    "three, rounded": (),
+}
+"""Ways to multiply in fp32 on tensor cores, each by what it replaces in the source; the last is
+the book's."""
+
+
+# ------------------------------------------------------------------------------------- problems
+
+
+def cells_for(dofs: int, order: int) -> int:
+    """Cells along each edge of a cube with about so many degrees of freedom."""
+    return measuring.cells_for(dofs, order, 6)
+
+
+def operator_on(mesh: Mesh, order: int, dtype: str) -> reference.Operator:
+    """Maxwell's operator in vacuum between conducting walls."""
+    return reference.assemble(mesh, NodalElement(3, order), dtype=dtype)
+
+
+def noise(operator: reference.Operator) -> np.ndarray:
+    """A random state, (6, K, Np)."""
+    shape = (6, operator.mesh.K, operator.element.Np)
+    values = np.random.default_rng(0).standard_normal(shape, dtype=np.float32)
+    return values.astype(operator.lift.dtype, copy=False)
+
+
+def row(
+    operator: reference.Operator,
+    path: str,
+    language: str,
+    plan: Any,
+    cost: Cost,
+    timing: Timing,
+    ceiling: Ceilings,
+    device: Device,
+) -> dict[str, Any]:
+    """A row of a record."""
+    shape = 6, operator.mesh.K, operator.element.Np
+    order, dtype = operator.element.order, operator.lift.dtype
+    return measuring.row(shape, order, dtype, path, language, plan, cost, timing, ceiling, device)
+
+
+# --------------------------------------------------------------------------------------- stages
+
+
+def fused_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
+) -> Iterator[dict[str, Any]]:
+    """A stage in one kernel.
+
+    By the best plan known, and if `every` also without tensor cores and in Numba.
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    cost = costs(order, operator.mesh.K, dtype)["fused"]
+    best = fused.choose_plan(order, dtype, device)
+    plans = [best]
+    if every:
+        plans += [
+            fused.default_plan(order, dtype, (7, 5)),
+            fused.choose_plan(order, dtype, device, "numba"),
+        ]
+    launcher = FusedLauncher(operator, device, best)
+    for plan in dict.fromkeys(plans):
+        timing = measure(stage_of(launcher.planned(plan), device), device)
+        yield row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
+
+
+def paper_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings, plan: PaperPlan | None = None
+) -> Iterator[dict[str, Any]]:
+    """The paper's five kernels one by one, and the stage that they make."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)
+    launcher = PaperLauncher(operator, device, plan)
+    for part, function in parts_of(launcher, device).items():
+        used = getattr(launcher.plan, part, None)
+        timing = measure(device.capture(function), device)
+        yield row(operator, part, "numba", used, cost[part], timing, ceiling, device)
+    timing = measure(stage_of(launcher, device), device)
+    yield row(operator, "paper", "numba", launcher.plan, cost["paper"], timing, ceiling, device)
+
+
+def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -> dict[str, Any]:
+    """The reference's own lines on the GPU, by CuPy and cuBLAS."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
+    rival = ArrayStage(operator, device)
+    u, res = (device.array(noise(operator)) for _ in range(2))
+    dt = small_dt(operator.face_scale)
+    timing = measure(lambda: rival.stage(u, res, A, B, dt), device)
+    return row(operator, "rival:cupy", "cupy", None, cost, timing, ceiling, device)
+
+
+def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
+    """A stage on one core of this machine's processor and on all, by Numba.
+
+    "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
+    """
+    cpu = find_device("cpu")
+    for cores in (1, measuring.all_cores()):
+        operator = operator_on(cube(cells_for(CORE_DOFS * min(cores, 8), order)), order, dtype)
+        cost = costs(order, operator.mesh.K, dtype)["fused"]
+        stage = CoreStage(operator)
+        u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
+        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
+        with measuring.on_cores(cores):
+            timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
+        found = row(operator, "cores", "numba", None, cost, timing, ceiling, cpu)
+        yield found | {"size": found["size"] | {"cores": cores}}
+
+
+def stage_of(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
+    """A stage of either launcher on noise, recorded."""
+    return device.capture(stage_on_noise(launcher, device))
+
+
+def stage_on_noise(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
+    """What launches a stage of either launcher on noise."""
+    operator = launcher.operator
+    u, res = (launcher.upload(noise(operator)) for _ in range(2))
+    new = u if launcher.in_place else launcher.zeros()
+    data = no_data(operator, device)
+    dt = small_dt(operator.face_scale)
+    return lambda: launcher.stage(u, res, new, data, A, B, dt)
+
+
+def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, Callable[[], None]]:
+    """The paper's kernels, each a function that launches it."""
+    operator = launcher.operator
+    u, res = (launcher.upload(noise(operator)) for _ in range(2))
+    data, out, dt = no_data(operator, device), launcher.zeros(), small_dt(operator.face_scale)
+    functions = (
+        lambda: launcher.gather(u, data),
+        launcher.lift,
+        lambda: launcher.differentiate(u),
+        lambda: launcher.assemble(out),
+        lambda: launcher.update(u, res, A, B, dt),
+    )
+    return dict(zip(PAPER, functions, strict=True))
+
+
+def no_data(operator: reference.Operator, device: Device) -> Any:
+    """g = 0 on all boundary faces."""
+    faces = len(operator.trace.boundary_faces)
+    return device.zeros(max(1, 6 * faces * operator.element.Nfp), operator.lift.dtype)
+
+
+# ---------------------------------------------------------------------------------------- plans
+
+
+def tune_part(
+    part: str, operator: reference.Operator, device: Device, plans: Iterable[Any]
+) -> Result:
+    """Time plans of one of the paper's kernels and remember the timings.
+
+    Parameters
+    ----------
+    part : {"gather", "lift", "differentiate"}
+    operator, device
+    plans : iterable of the part's plans
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    launcher = PaperLauncher(operator, device, paper_plan.default_plan(order, dtype))
+
+    def run(plan: Any) -> Callable[[], None]:
+        planned = launcher.planned(replace(launcher.plan, **{part: plan}))
+        return device.capture(parts_of(planned, device)[part])
+
+    return tune(paper_plan.subject(part), plans, run, device, order, dtype, progress=False)
+
+
+def searched(order: int, dtype: str) -> dict[str, list[Any]]:
+    """The plans of each of the paper's kernels that are tried.
+
+    Of differentiation at N = 4 with the matrix in shared memory, klockner2009's Figure 10(b), they
+    are all with up to 20 microblocks in parallel, 4 inline and 8 in sequence, every other number
+    left out above 4.
+    """
+    shape = paper_plan.shape_of(order, dtype)
+    differentiate = paper_plan.differentiate_plans(shape)
+    if order == 4:
+        counts = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 20]
+        differentiate += paper_plan.sweep(
+            paper_plan.DifferentiatePlan, shape, "matrix", w_p=counts, w_s=(1, 2, 3, 4, 6, 8)
+        )
+    return {
+        "gather": paper_plan.gather_plans(shape),
+        "lift": paper_plan.lift_plans(shape),
+        "differentiate": list(dict.fromkeys(differentiate)),
+    }
+
+
+def best_plan(operator: reference.Operator, device: Device, strategies: Iterable[str]) -> PaperPlan:
+    """The fastest of the plans that `searched` lists, with these strategies only.
+
+    What has been timed on this device before is remembered and not timed again.
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    parts = {
+        part: tune_part(
+            part,
+            operator,
+            device,
+            [plan for plan in plans if getattr(plan, "strategy", "field") in strategies],
+        ).plan
+        for part, plans in searched(order, dtype).items()
+    }
+    return PaperPlan(paper_plan.shape_of(order, dtype).K_M, **parts)
+
+
+def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
+    """Time plans of the fused kernel and remember the timings.
+
+    Parameters
+    ----------
+    operator, device
+    language : {"cuda", "numba"}
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    plans = fused.plans(order, dtype, device, language)
+    launcher = FusedLauncher(operator, device, plans[0])
+
+    def run(plan: Any) -> Callable[[], None]:
+        return stage_of(launcher.planned(plan), device)
+
+    return tune(fused.subject(language), plans, run, device, order, dtype, progress=False)
+
+
+def plan_rows(
+    part: str,
+    result: Result,
+    operator: reference.Operator,
+    ceiling: Ceilings,
+    device: Device,
+) -> Iterator[dict[str, Any]]:
+    """A row for each plan that was timed."""
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)[part]
+    yield from trial_rows(
+        result, lambda timing: row(operator, part, "numba", None, cost, timing, ceiling, device)
+    )
+
+
+def variants(
+    best: PaperPlan, best_field: PaperPlan, order: int, dtype: str
+) -> dict[str, PaperPlan]:
+    """klockner2009, Figure 11(a): the paper's operator with and without its two optimisations.
+
+    Parameters
+    ----------
+    best, best_field : PaperPlan
+        The fastest plans, of all and of those without matrix-in-shared.
+    order : int
+    dtype : str
+    """
+    single = paper_plan.shape_of(order, dtype, 1)
+
+    def without_microblocks(plan: PaperPlan) -> PaperPlan:
+        """Each element padded by itself; threads a block and elements a gather as before."""
+        gather = replace(plan.gather, M_B=plan.gather.M_B * plan.K_M)
+        lift, differentiate = (
+            _fewer_rows(p, paper_plan.shape_of(order, dtype), single)
+            for p in (plan.lift, plan.differentiate)
+        )
+        return PaperPlan(1, gather, lift, differentiate)
+
+    return {
+        "full": best,
+        "no matrix-in-shared": best_field,
+        "no microblocks": without_microblocks(best),
+        "neither": without_microblocks(best_field),
+    }
+
+
+def _fewer_rows(plan: LocalPlan, old: paper_plan.Shape, new: paper_plan.Shape) -> LocalPlan:
+    """The plan for smaller microblocks: more of them in parallel, as many threads as before."""
+    if plan.strategy == "matrix":
+        return replace(plan, N_R=min(plan.N_R, new.N_pM))
+    return replace(plan, w_p=max(1, plan.w_p * old.N_pM // new.N_pM))
+
+
+# ------------------------------------------------------------------------------------- accuracy
+
+
+def table2_rows(
+    folder: Path, orders: Iterable[int], dtype: str, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """klockner2009, Table 2: errors of a cavity mode on four unstructured meshes.
+
+    Rows hold "error", the L2 norm over all six fields at `TABLE_2_END`, and the seconds of a
+    stage.
+    """
+    mode = BoxMode(*TABLE_2_MODE)
+    for order in orders:
+        for K, h in TABLE_2.items():
+            mesh = read(folder / f"cavity_{K}.msh")
+            solver = Solver(mesh, order, dtype, device)
+            u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
+            error = solver.l2_error(solver.run(u, TABLE_2_END), mode, TABLE_2_END)
+            launcher = solver.launcher
+            timing = measure(stage_of(launcher, device), device)
+            cost = costs(order, mesh.K, dtype)["fused"]
+            found = row(
+                solver.operator, "fused", launcher.plan.language, launcher.plan, cost, timing,
+                ceiling, device,
+            )  # fmt: skip
+            size = found["size"] | {"nominal_K": K, "h": h, "t_end": TABLE_2_END}
+            yield found | {"size": size, "error": error}
+
+
+def sphere_errors(
+    name: str, order: int, dtype: str, device: Device, omega: float = 2.0
+) -> tuple[Solver, list[float]]:
+    """How far a wave scattered by the conducting unit sphere is from Mie's series.
+
+    Parameters
+    ----------
+    name : str
+        One of `SHELLS`, meshes around the sphere.
+    order, dtype, device
+    omega : float
+        Angular frequency.
+
+    Returns
+    -------
+    solver : Solver
+    errors : list of float
+        Relative l2 errors of the complex amplitudes at the nodes between each two of the radii
+        `LAYERS`, from the sixth period.
+    """
+    wave = PlaneWave((0, 0, 1), (1, 0, 0), "sine", omega)
+    sides = {"sphere": Scatterer(wave), "farfield": "absorbing"}
+    solver = Solver(read(MESHES / name), order, dtype, device, boundary=sides)
+    start, end = 5 * (2 * np.pi / omega), 6 * (2 * np.pi / omega)
+    r = np.linalg.norm(solver.x, axis=0)
+    near = r < LAYERS[-1]
+    times, samples = [], []
+
+    def observe(t: float, u: np.ndarray) -> None:
+        times.append(t)
+        samples.append(u[:, near])
+
+    u = np.zeros((6, solver.mesh.K, solver.element.Np))
+    u = solver.run(u, start)
+    count = solver.march(u, end, t=start).count
+    solver.run(u, end, t=start, observe=observe, every=max(1, count // 16))
+    found = mie.amplitude(np.array(samples), np.array(times), omega)
+    exact = 1j * mie.Sphere(omega).scattered(*solver.x[:, near])
+    layer = np.digitize(r[near], LAYERS)
+    return solver, [
+        float(np.linalg.norm((found - exact)[:, layer == i]) / np.linalg.norm(exact[:, layer == i]))
+        for i in range(1, len(LAYERS))
+    ]
+
+
+class EditedKernel(CudaKernel):
+    """A kernel in CUDA C++ with a few words of its source replaced.
+
+    Parameters
+    ----------
+    kernel : CudaKernel
+    edits : iterable of (str, str)
+        What stands once in its source, and what in its place.
+    """
+
+    def __init__(self, kernel: CudaKernel, edits: Iterable[tuple[str, str]]) -> None:
+        super().__init__(kernel.path, kernel.name, kernel.defines, kernel.options)
+        self.edits = tuple(edits)
+
+    @property
+    def code(self) -> str:
+        """What is compiled."""
+        code = super().code
+        for old, new in self.edits:
+            before, after = code.split(old)
+            code = before + new + after
+        return code
+
+
+def error_rows(
+    operator: reference.Operator, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """A stage in CUDA C++, and how exact du/dt is, by ordinary units and on tensor cores.
+
+    In fp32 there by each of `PRODUCTS`, with the best plan known for the last. "variant" says
+    which; "error" and "bias" are those of `stage_error`.
+    """
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    cost = costs(order, operator.mesh.K, dtype)["fused"]
+    tensor = fused.default_plan(order, dtype, device.compute_capability)
+    ways = [("ordinary units", fused.default_plan(order, dtype, (7, 5)), ())]
+    if tensor.tensor and dtype == "float32":
+        ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
+    elif tensor.tensor:
+        ways.append(("tensor cores", tensor, ()))
+    small = operator_on(cube(ERROR_CELLS), order, dtype)
+    launchers = [FusedLauncher(o, device, ways[0][1]) for o in (operator, small)]
+    for variant, plan, edits in ways:
+        timed, compared = (launcher.planned(plan) for launcher in launchers)
+        if edits:
+            timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
+        timing = measure(stage_of(timed, device), device)
+        found = row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
+        yield found | {"variant": variant} | stage_error(compared, device)
+
+
+def stage_error(launcher: FusedLauncher, device: Device) -> dict[str, float]:
+    """How far du/dt of noise is from that of the fp64 reference.
+
+    Returns
+    -------
+    dict
+        "error", the largest difference over the largest value; and "bias", which says by what part
+        of itself du/dt is too large on average: (v - w) . w / w . w of v as it is and w as it
+        should be. It is about zero where errors have no sign in common, and negative where they
+        lead towards zero.
+    """
+    operator = launcher.operator
+    exact = operator_on(operator.mesh, operator.element.order, "float64")
+    u, out = noise(operator), launcher.zeros()
+    launcher.rhs(launcher.upload(u), no_data(operator, device), out)
+    w = reference.rhs(exact, u.astype(np.float64), 0.0)
+    off = launcher.download(out).astype(np.float64) - w
+    return {
+        "error": float(np.abs(off).max() / np.abs(w).max()),
+        "bias": float(np.vdot(off, w) / np.vdot(w, w)),
+    }
+
+
+# -------------------------------------------------------------------------------------- records
+
+
+def operators(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int
+) -> Iterator[tuple[int, str, reference.Operator]]:
+    """Orders and precisions, with the operator on a cube of about so many unknowns."""
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            yield order, dtype, operator_on(mesh, order, dtype)
+
+
+def stage_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals.
+
+    The processor's cores are measured in single precision, as in klockner2009's Figure 8(a).
+    """
+    for order in orders:
+        mesh = cube(cells_for(dofs, order))
+        for dtype in dtypes:
+            operator = operator_on(mesh, order, dtype)
+            yield from fused_rows(operator, device, ceiling)
+            yield from paper_rows(operator, device, ceiling)
+            smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
+            yield rival_row(smaller, device, ceiling)
+        yield from core_rows(order, "float32", ceiling)
+
+
+def plans_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/plans: every plan tried of each of the paper's kernels.
+
+    At N = 4 these are all of klockner2009's Figure 10(b); the best of each order are its Table 3.
+    """
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        for part, plans in searched(order, dtype).items():
+            result = tune_part(part, operator, device, plans)
+            yield from plan_rows(part, result, operator, ceiling, device)
+
+
+def tiles_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/tiles: the fused stage in CUDA C++, a tile a thread of each size.
+
+    About 128 threads a block and no tensor cores; as many registers as the compiler likes.
+    """
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        shape = fused.fused_shape(order, dtype)
+        cost = costs(order, operator.mesh.K, dtype)["fused"]
+        launcher = FusedLauncher(operator, device)
+        for inline, nodes in TILES:
+            rows = max(1, 128 // -(-shape.Np // nodes))
+            plan = fused.FusedPlan("cuda", rows, inline, nodes, 2)
+            if not fused.illegal(plan, shape, device.compute_capability):
+                timing = measure(stage_of(launcher.planned(plan), device), device)
+                yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
+
+
+def variants_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/variants: klockner2009, Figure 11(a); "variant" says which."""
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        best, best_field = (
+            best_plan(operator, device, strategies)
+            for strategies in (paper_plan.STRATEGIES, ("field",))
+        )
+        for name, plan in variants(best, best_field, order, dtype).items():
+            launcher = PaperLauncher(operator, device, plan)
+            timing = measure(stage_of(launcher, device), device)
+            cost = costs(order, operator.mesh.K, dtype)["paper"]
+            stage = row(operator, "paper", "numba", plan, cost, timing, ceiling, device)
+            yield stage | {"variant": name}
+
+
+def sizes_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/sizes: stages on cubes of 162 elements up to about `dofs`."""
+    for order in orders:
+        for dtype in dtypes:
+            for n in smaller_cubes(cells_for(dofs, order)):
+                operator = operator_on(cube(n), order, dtype)
+                yield from fused_rows(operator, device, ceiling, every=False)
+                *_, stage = paper_rows(operator, device, ceiling)
+                yield stage
+
+
+def table2_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/table2: klockner2009, Table 2, in the precisions asked for."""
+    for dtype in dtypes:
+        yield from table2_rows(MESHES, orders, dtype, device, ceiling)
+
+
+def sphere_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/sphere: a stage on each of `SHELLS`, and the errors of a run.
+
+    "errors" are those of `sphere_errors` between the radii "layers".
+    """
+    for order in orders:
+        for dtype in dtypes:
+            for name in SHELLS:
+                solver, errors = sphere_errors(name, order, dtype, device)
+                plan = solver.launcher.plan
+                timing = measure(stage_of(solver.launcher, device), device)
+                cost = costs(order, solver.mesh.K, dtype)["fused"]
+                yield row(
+                    solver.operator, "fused", plan.language, plan, cost, timing, ceiling, device
+                ) | {"mesh": name.split(".")[0], "layers": list(LAYERS), "errors": errors}
+
+
+def scattering_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/scattering: klockner2009, Figure 12, a plane wave on a body."""
+    mesh = read(MESHES / "jet.msh.gz")
+    wave = PlaneWave((1, 0, 0), (0, 0, 1), "sine", 2 * np.pi)
+    boundary = {"body": Scatterer(wave), "farfield": "absorbing"}
+    for order in orders:
+        for dtype in dtypes:
+            for path in PATHS:
+                solver = Solver(mesh, order, dtype, device, boundary=boundary, path=path)
+                u = np.zeros((6, mesh.K, solver.element.Np), dtype)
+                timing = measure(solver.march(u, 1.0).step, device)
+                cost = costs(order, mesh.K, dtype)[path]
+                stages = len(lsrk45.A)
+                cost = Cost(stages * cost.flops, stages * cost.bytes)
+                plan = solver.launcher.plan
+                language = getattr(plan, "language", "numba")
+                yield row(solver.operator, path, language, plan, cost, timing, ceiling, device) | {
+                    "step": True
+                }
+
+
+def error_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/error: `error_rows` of each order and precision."""
+    for _, _, operator in operators(orders, dtypes, dofs):
+        yield from error_rows(operator, device, ceiling)
+
+
+def counters_record(
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+) -> Iterator[dict[str, Any]]:
+    """Rows of the record maxwell/counters: the fused stage and the paper's kernels.
+
+    "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`.
+    """
+    for order, dtype, operator in operators(orders, dtypes, dofs):
+        fused_row = next(fused_rows(operator, device, ceiling, every=False))
+        *parts, _ = paper_rows(operator, device, ceiling)
+        program = f"from dgbook.lab.maxwell import launch_each as f; f{order, dtype, dofs}"
+        yield from counted([fused_row, *parts], program)
+
+
+def launch_each(order: int, dtype: str, dofs: int) -> None:
+    """Launch the fused stage and each of the paper's kernels, once to warm up and once counted."""
+    device = find_device("cuda")
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    launch_counted(
+        [
+            stage_on_noise(FusedLauncher(operator, device), device),
+            *parts_of(PaperLauncher(operator, device), device).values(),
+        ]
+    )
+
+
+RECORDS = {
+    "stage": stage_record,
+    "plans": plans_record,
+    "tiles": tiles_record,
+    "variants": variants_record,
+    "sizes": sizes_record,
+    "table2": table2_record,
+    "sphere": sphere_record,
+    "scattering": scattering_record,
+    "counters": counters_record,
+    "error": error_record,
+}

@@ -1,0 +1,791 @@
+"""Microbenchmarks: a small kernel for each thing that a GPU likes or dislikes, and what to expect.
+
+Each effect has a kernel, which the simulator proves right, and a driver, which times it on a CUDA
+device and says what a simple model predicts. The effects are those that klockner2009 names in its
+section 3: memory access in the order of the threads, shared-memory banks, broadcasts, branches
+within a warp, latency and the number of threads that hide it, the cost of a launch; and a few that
+the hardware has got since: atomics, shuffles, graphs.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu.device import Device
+from dgbook.gpu.kernel import Kernel, cuda, jit
+from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
+from dgbook.gpu.timing import (
+    CACHE_FACTOR,
+    FEWEST_SAMPLES,
+    Timing,
+    as_device,
+    beyond_cache,
+    cache_bytes,
+    measure,
+)
+
+BANKS = 32  # of shared memory, each 4 bytes wide
+SECTOR = 32  # bytes: the least that memory moves
+LINE = 128  # bytes: four sectors, what a warp reads of float32 in one go
+WORDS = BANKS * WARP  # 4-byte words that 32 lanes touch at the largest stride
+LINKS = 16  # dependent operations in one round of a loop: its own instructions become rare
+COPY_REGISTERS = 32  # of a thread that copies, at most: they never limit how many are resident
+TILE = 32  # rows and columns of the tile that a block transposes
+TILE_ROWS = 8  # rows of threads in that block
+
+
+# ------------------------------------------------------------------------------ memory: patterns
+
+
+@jit
+def copy(x, y):
+    """One element a thread: neighboring threads touch neighboring addresses."""
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = x[i]
+
+
+@jit
+def copy_grid_stride(x, y):
+    """A fixed number of threads, each a whole grid apart: the grid need not fit the data."""
+    for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
+        y[i] = x[i]
+
+
+@jit
+def copy_strided(x, y, stride):
+    """Read every `stride`-th element, write densely; x has stride times as many elements as y."""
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = x[i * stride]
+
+
+@jit
+def copy_offset(x, y, offset):
+    """Read from an address that no warp's line begins at; x has `offset` elements more than y."""
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = x[i + offset]
+
+
+@jit
+def gather(x, index, y):
+    """Read where a list says, as a flux gathers its neighbors' values; write densely."""
+    i = cuda.grid(1)
+    if i < y.size:
+        y[i] = x[index[i]]
+
+
+@jit
+def transpose_naive(x, y):
+    """y = x^T by one thread an element: what it reads in a row, it writes down a column."""
+    column, row = cuda.grid(2)
+    if row < x.shape[0] and column < x.shape[1]:
+        y[column, row] = x[row, column]
+
+
+def make_transpose(dtype: Any, padding: int) -> Kernel:
+    """The kernel y = x^T through a tile in shared memory, so that both sides are dense.
+
+    A block of (32, 8) threads moves a tile of 32 x 32. Columns of the tile are read from shared
+    memory: without padding all 32 lanes hit one bank, with one word of padding each its own.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    padding : int
+        Unused words at the end of each row of the tile: 0 or 1.
+
+    Returns
+    -------
+    Kernel
+        ``transpose[((columns + 31) // 32, (rows + 31) // 32), (32, 8)](x, y)``.
+    """
+    real = np.dtype(dtype).type
+    row_length = TILE + padding
+
+    @jit
+    def transpose_shared(x, y):
+        tile = cuda.shared.array((TILE, row_length), real)
+        lane = cuda.threadIdx.x
+        first_row, first_column = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
+        for r in range(cuda.threadIdx.y, TILE, TILE_ROWS):
+            if first_row + r < x.shape[0] and first_column + lane < x.shape[1]:
+                tile[r, lane] = x[first_row + r, first_column + lane]
+        cuda.syncthreads()
+        for r in range(cuda.threadIdx.y, TILE, TILE_ROWS):
+            if first_column + r < x.shape[1] and first_row + lane < x.shape[0]:
+                y[first_column + r, first_row + lane] = tile[lane, r]
+
+    return transpose_shared
+
+
+# ------------------------------------------------------------------- shared memory, latency, FMA
+
+
+@jit
+def walk_shared(ended, stride, rounds):
+    """Each lane walks through shared memory word by word, `stride` words from its neighbor.
+
+    The next address is read from memory, so no read can be skipped: 16 of them a round. All lanes
+    move on together, so a warp has the same bank conflicts at each: see `conflict_degree`.
+    """
+    following = cuda.shared.array(WORDS, np.uint32)
+    t = cuda.threadIdx.x
+    for w in range(t, WORDS, cuda.blockDim.x):
+        following[w] = (w + 1) % WORDS
+    cuda.syncthreads()
+    word = np.uint32(t % WARP * stride % WORDS)
+    for _ in range(rounds):
+        for _ in range(LINKS):  # the compiler unrolls this
+            word = following[word]
+    ended[cuda.grid(1)] = word
+
+
+@jit
+def chase(following, rounds, position):
+    """One thread follows a chain of addresses, each known only when the last has arrived.
+
+    16 of them a round. It starts where the previous launch stopped, so that of a chain longer than
+    the cache nothing is found there.
+    """
+    word = position[0]
+    for _ in range(rounds):
+        for _ in range(LINKS):  # the compiler unrolls this
+            word = following[word]
+    position[0] = word
+
+
+def make_fma(dtype: Any, accumulators: int) -> Kernel:
+    """The kernel that only multiplies and adds: chains of dependent FMA, in registers.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    accumulators : int
+        Independent chains in each thread, 1 to 8: the instruction-level parallelism.
+
+    Returns
+    -------
+    Kernel
+        ``fma[blocks, threads](start, x, y, rounds, out)``: chain j of thread i begins at
+        ``start[i] + j`` and becomes ``a x + y``, 16 times a round; ``out[i]`` is the sum of the
+        thread's chains. Give x and y as ``dtype.type``.
+    """
+    if not 1 <= accumulators <= 8:
+        raise ValueError(f"accumulators = {accumulators}; allowed: 1 to 8")
+    real = np.dtype(dtype).type
+
+    @jit
+    def fma(start, x, y, rounds, out):
+        chains = cuda.local.array(accumulators, real)
+        i = cuda.grid(1)
+        for j in range(accumulators):
+            chains[j] = start[i] + real(j)
+        for _ in range(rounds):
+            for _ in range(LINKS):  # the compiler unrolls both inner loops
+                for j in range(accumulators):
+                    chains[j] = cuda.fma(chains[j], x, y)
+        total = real(0)
+        for j in range(accumulators):
+            total += chains[j]
+        out[i] = total
+
+    return fma
+
+
+# ------------------------------------------------------------------------------ branches, atomics
+
+
+def make_divergence(dtype: Any) -> Kernel:
+    """The kernel whose lanes take different branches: a warp walks through all that its lanes take.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+
+    Returns
+    -------
+    Kernel
+        ``diverge[blocks, threads](shift, unit, steps, x, out)``: thread i takes branch
+        ``i // unit % shift.size`` and there `steps` times ``a = a x + shift[branch]`` from 0. With
+        unit = 1 neighboring lanes part, with unit = 32 only warps do.
+    """
+    real = np.dtype(dtype).type
+
+    @jit
+    def diverge(shift, unit, steps, x, out):
+        i = cuda.grid(1)
+        mine = i // unit % shift.size
+        a = real(0)
+        for branch in range(shift.size):
+            if mine == branch:
+                y = shift[branch]
+                for _ in range(steps):
+                    a = cuda.fma(a, x, y)
+        out[i] = a
+
+    return diverge
+
+
+@jit
+def sum_one_address(x, total):
+    """Sum x with one atomic a thread, all at one address."""
+    i = cuda.grid(1)
+    if i < x.size:
+        cuda.atomic.add(total, 0, x[i])
+
+
+@jit
+def sum_warp_address(x, total):
+    """Sum x with one atomic a thread, each warp of the grid at an address of its own.
+
+    total has an entry for each warp; its sum is the sum of x.
+    """
+    i = cuda.grid(1)
+    if i < x.size:
+        cuda.atomic.add(total, i // WARP, x[i])
+
+
+def make_sum_shuffled(dtype: Any) -> Kernel:
+    """The kernel that sums a warp by shuffles and spends one atomic on its sum.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+
+    Returns
+    -------
+    Kernel
+        ``sum_shuffled[blocks, threads](x, total)``, threads a multiple of 32.
+    """
+    real = np.dtype(dtype).type
+
+    @jit
+    def sum_shuffled(x, total):
+        i = cuda.grid(1)
+        value = real(0)
+        if i < x.size:
+            value = x[i]
+        # All lanes take part, those beyond the data with 0: a shuffle needs every lane it names.
+        offset = WARP // 2
+        while offset > 0:
+            value += cuda.shfl_down_sync(FULL_MASK, value, offset)
+            offset //= 2
+        if cuda.threadIdx.x % WARP == 0:
+            cuda.atomic.add(total, 0, value)
+
+    return sum_shuffled
+
+
+@jit
+def nothing(x):
+    """A kernel that is only launched."""
+
+
+# ------------------------------------------------------------------------------------------ models
+
+
+def conflict_degree(stride: int) -> int:
+    """How many words the busiest bank must give when 32 lanes read `stride` words apart.
+
+    Lanes that read the same word share it (a broadcast), so stride 0 costs 1, as stride 1 does;
+    in general it is gcd(stride, 32).
+    """
+    if not 0 <= stride <= BANKS:
+        raise ValueError(f"stride = {stride}; allowed: 0 to {BANKS} words")
+    words = {lane * stride for lane in range(WARP)}
+    return max(sum(1 for w in words if w % BANKS == bank) for bank in range(BANKS))
+
+
+def sectors_per_warp(itemsize: int, stride: int = 1, offset: int = 0) -> int:
+    """32-byte sectors that one warp's read touches: lane l reads element offset + l stride."""
+    touched = set()
+    for lane in range(WARP):
+        first = (offset + lane * stride) * itemsize
+        touched.update(range(first // SECTOR, (first + itemsize - 1) // SECTOR + 1))
+    return len(touched)
+
+
+def chase_chain(lines: int, seed: int = 0) -> np.ndarray:
+    """A chain through the first words of all 128-byte lines, in random order, that closes.
+
+    Random, so that no hardware that loads ahead can guess the next line; one line for each step,
+    so that none is read twice before all have been.
+
+    Returns
+    -------
+    array of uint32, (32 lines,)
+        At the first word of each line the position of the next line's.
+    """
+    if not 1 <= lines <= 2**32 // (LINE // 4):
+        raise ValueError(f"lines = {lines}; allowed: 1 to 2^27, which 32-bit positions reach")
+    order = np.random.default_rng(seed).permutation(lines) * (LINE // 4)
+    following = np.zeros(lines * (LINE // 4), np.uint32)
+    following[order] = np.roll(order, -1)
+    return following
+
+
+# ------------------------------------------------------------------------------------------ drivers
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One effect, measured, with what a model says of it.
+
+    Attributes
+    ----------
+    name : str
+    timing : Timing
+        Of one launch.
+    bytes : int
+        What the algorithm asks for: useful bytes read and written.
+    moved : int
+        What memory must move for it, in whole sectors of 32 bytes, by the model.
+    flops : int
+        An FMA counts 2.
+    operations : int
+        Of the kind the probe is about, one after another where they depend: reads in a chain,
+        atomics, branches.
+    slowdown : float
+        By the model, how many times as long as the undisturbed case.
+    settings : mapping
+        What was varied.
+    in_cache : bool
+        Whether the data is so small (under 4 times the L2) that the cache is measured with it.
+    """
+
+    name: str
+    timing: Timing
+    bytes: int = 0
+    moved: int = 0
+    flops: int = 0
+    operations: int = 0
+    slowdown: float = 1.0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    in_cache: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Median seconds of one launch."""
+        return self.timing.median
+
+    @property
+    def TBps(self) -> float:
+        """Useful terabytes (10^12 bytes) a second."""
+        return self.bytes / self.seconds * 1e-12
+
+    @property
+    def moved_TBps(self) -> float:
+        """Terabytes a second that memory moves, by the model."""
+        return self.moved / self.seconds * 1e-12
+
+    @property
+    def TFLOPs(self) -> float:
+        """10^12 floating-point operations a second."""
+        return self.flops / self.seconds * 1e-12
+
+    @property
+    def seconds_per_operation(self) -> float:
+        """Seconds for one of the probe's operations."""
+        return self.seconds / self.operations
+
+
+def copy_bandwidth(
+    device: Device,
+    n: int | None = None,
+    dtype: Any = "float32",
+    stride: int | None = None,
+    offset: int | None = None,
+    threads: int = 256,
+) -> Probe:
+    """Copy plainly, with a stride or from an offset: what order of access costs.
+
+    Strides and offsets have kernels of their own, also for stride 1 and offset 0: the controls that
+    tell the cost of the order from that of a longer kernel.
+
+    A warp that reads every s-th element of 4 bytes touches s times the sectors until each lane has
+    its own (s = 8), so useful bandwidth falls up to there and not beyond. With an offset a warp
+    touches two lines of 128 bytes, and one sector more (5 instead of 4) unless it is a multiple of
+    8: its neighbor needs them anyway, and caches hide it.
+
+    Parameters
+    ----------
+    n : int, optional
+        Elements of x; n / stride of them are copied. 8 times the L2 without it.
+    dtype : float32 or float64
+    stride : int, optional
+        Of the read, in elements, at least 1.
+    offset : int, optional
+        Of the read, in elements, at least 0; not together with a stride.
+    threads : int
+        In a block.
+    """
+    both = stride is not None and offset is not None
+    step, shift = 1 if stride is None else stride, offset or 0
+    if step < 1 or shift < 0 or both:
+        raise ValueError(
+            f"stride = {stride}, offset = {offset}; allowed: a stride from 1, or an offset from 0"
+        )
+    device = _require_cuda(device, "copy_bandwidth")
+    item = np.dtype(dtype).itemsize
+    n = n or _elements_beyond_cache(device, item, 2 * CACHE_FACTOR)
+    count = n // step
+    x, y = device.array(np.arange(n + shift, dtype=dtype)), device.empty(count, dtype)
+    blocks = -(-count // threads)
+    if stride is not None:
+        name = f"copy, stride {stride}"
+        timing = measure(lambda: copy_strided[blocks, threads](x, y, stride), device)
+    elif offset is not None:
+        name = f"copy, offset {offset}"
+        timing = measure(lambda: copy_offset[blocks, threads](x, y, offset), device)
+    else:
+        name = "copy"
+        timing = measure(lambda: copy[blocks, threads](x, y), device)
+    # What neighboring warps read of one sector comes from the cache: an offset moves no more.
+    read = min(n * item, -(-count // WARP) * sectors_per_warp(item, step) * SECTOR)
+    return Probe(
+        name,
+        timing,
+        bytes=2 * count * item,
+        moved=read + count * item,
+        slowdown=(read + count * item) / (2 * count * item),
+        settings={"stride": step, "offset": shift, "dtype": np.dtype(dtype).name, "n": n},
+        in_cache=not beyond_cache(n * item, device),
+    )
+
+
+def gather_bandwidth(
+    device: Device, n: int | None = None, dtype: Any = "float32", shuffled: bool = True
+) -> Probe:
+    """Read through a list of indices: in random order, or in order to see what the list costs.
+
+    In random order each value brings its own sector of 32 bytes and shares it with none.
+    """
+    device = _require_cuda(device, "gather_bandwidth")
+    item = np.dtype(dtype).itemsize
+    n = n or _elements_beyond_cache(device, item, CACHE_FACTOR)
+    order = np.arange(n, dtype=np.int32)
+    index = device.array(np.random.default_rng(0).permutation(order) if shuffled else order)
+    x, y = device.array(np.arange(n, dtype=dtype)), device.empty(n, dtype)
+    timing = measure(lambda: gather[-(-n // 256), 256](x, index, y), device)
+    useful = n * (2 * item + index.itemsize)
+    moved = n * (SECTOR + item + index.itemsize) if shuffled else useful
+    return Probe(
+        "gather, shuffled" if shuffled else "gather, in order",
+        timing,
+        bytes=useful,
+        moved=moved,
+        slowdown=moved / useful,
+        settings={"shuffled": shuffled, "dtype": np.dtype(dtype).name, "n": n},
+        in_cache=not beyond_cache(n * item, device),
+    )
+
+
+def transpose_bandwidth(
+    device: Device, kind: str = "padded", n: int | None = None, dtype: Any = "float32"
+) -> Probe:
+    """Transpose a matrix: "naive", through a tile in "shared" memory, or through a "padded" tile.
+
+    The naive kernel's warp writes to 32 sectors where it could write to 4; the tile without
+    padding is read with a 32-way bank conflict.
+
+    Parameters
+    ----------
+    n : int, optional
+        Rows and columns; a multiple of 32 with 8 times the L2 without it.
+    """
+    if kind not in ("naive", "shared", "padded"):
+        raise ValueError(f"kind = {kind!r}; allowed are 'naive', 'shared' and 'padded'")
+    device = _require_cuda(device, "transpose_bandwidth")
+    item = np.dtype(dtype).itemsize
+    n = n or math.isqrt(_elements_beyond_cache(device, item, 2 * CACHE_FACTOR)) // TILE * TILE
+    x = device.array(np.arange(n * n, dtype=dtype).reshape(n, n))
+    y = device.empty((n, n), dtype)
+    tiles, block = -(-n // TILE), (TILE, TILE_ROWS)
+    if kind == "naive":
+        kernel, grid = transpose_naive, (tiles, -(-n // TILE_ROWS))
+    else:
+        kernel, grid = make_transpose(dtype, padding=int(kind == "padded")), (tiles, tiles)
+    timing = measure(lambda: kernel[grid, block](x, y), device)
+    return Probe(
+        f"transpose, {kind}",
+        timing,
+        bytes=2 * n * n * item,
+        moved=2 * n * n * item,
+        settings={"kind": kind, "dtype": np.dtype(dtype).name, "n": n},
+        in_cache=not beyond_cache(n * n * item, device),
+    )
+
+
+def bank_conflicts(device: Device, stride: int, rounds: int = 64) -> Probe:
+    """Shared memory read `stride` words apart, 0 to 32; stride 0 is a broadcast.
+
+    A read takes as many turns as the busiest bank has words to give: gcd(stride, 32). One
+    operation is one read by one warp.
+    """
+    degree = conflict_degree(stride)
+    device = _require_cuda(device, "bank_conflicts")
+    threads = 512
+    blocks = 16 * device.multiprocessors
+    ended = device.empty(blocks * threads, np.uint32)
+    timing = measure(lambda: walk_shared[blocks, threads](ended, stride, rounds), device)
+    return Probe(
+        f"shared memory, stride {stride}",
+        timing,
+        bytes=4 * blocks * threads * LINKS * rounds,
+        operations=blocks * threads // WARP * LINKS * rounds,
+        slowdown=float(degree),
+        settings={"stride": stride, "conflict_degree": degree},
+    )
+
+
+def latency(device: Device, working_set_bytes: int) -> Probe:
+    """Seconds from asking for a word to having it, by one thread, for data of a given size.
+
+    Below the size of L1 it is L1's latency, below that of L2 it is L2's, above it is memory's, with
+    the cost of looking up addresses. One operation is one read.
+    """
+    lines = working_set_bytes // LINE
+    if lines < 2:
+        raise ValueError(
+            f"working_set_bytes = {working_set_bytes}; allowed: at least two lines, {2 * LINE}"
+        )
+    device = _require_cuda(device, "latency")
+    following = device.array(chase_chain(lines))
+    position = device.zeros(1, np.uint32)
+    # L1 is empty when a kernel starts, so a set that fits there is walked many times in one launch.
+    rounds = max(256, 4 * lines) if working_set_bytes <= 256 * 2**10 else 256
+    if working_set_bytes <= 2 * cache_bytes(device):  # once around: what fits in the L2 is there
+        chase[1, 1](following, -(-lines // LINKS), position)
+    timing = measure(lambda: chase[1, 1](following, rounds, position), device)
+    return Probe(
+        f"latency, {working_set_bytes / 2**10:.0f} KiB",
+        timing,
+        bytes=4 * LINKS * rounds,
+        moved=SECTOR * LINKS * rounds,
+        operations=LINKS * rounds,
+        settings={"working_set_bytes": lines * LINE},
+        in_cache=not beyond_cache(working_set_bytes, device),
+    )
+
+
+def fma_rate(
+    device: Device,
+    dtype: Any = "float32",
+    accumulators: int = 8,
+    threads: int = 256,
+    blocks_per_multiprocessor: int = 32,
+    steps: int | None = None,
+) -> Probe:
+    """Multiply-adds a second, by chains of them in registers.
+
+    With many warps any number of chains keeps the units busy. With few (128 threads in one block a
+    multiprocessor: one warp for each of its four schedulers) only independent chains do: the rate
+    grows with `accumulators` until it covers the unit's latency of about four clocks.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    accumulators : int
+        Independent chains in a thread, 1 to 8.
+    threads, blocks_per_multiprocessor : int
+        In a block, and blocks for each multiprocessor.
+    steps : int, optional
+        Of 16 FMA each; so many that a launch takes a good fraction of a millisecond without it.
+    """
+    device = _require_cuda(device, "fma_rate")
+    real = np.dtype(dtype).type
+    kernel = make_fma(dtype, accumulators)
+    blocks = blocks_per_multiprocessor * device.multiprocessors
+    count = blocks * threads
+    rounds = steps or max(256, 2**21 // (blocks_per_multiprocessor * threads))
+    start = device.array(np.linspace(0, 1, count, dtype=dtype))
+    out = device.empty(count, dtype)
+    x, y = real(0.999), real(0.001)
+    timing = measure(lambda: kernel[blocks, threads](start, x, y, np.int32(rounds), out), device)
+    return Probe(
+        f"FMA, {np.dtype(dtype).name}, {accumulators} chains",
+        timing,
+        bytes=2 * count * real(0).itemsize,
+        flops=2 * LINKS * accumulators * rounds * count,
+        settings={
+            "dtype": np.dtype(dtype).name,
+            "accumulators": accumulators,
+            "threads": threads,
+            "blocks_per_multiprocessor": blocks_per_multiprocessor,
+        },
+    )
+
+
+def divergence(
+    device: Device, branches: int, unit: int = 1, dtype: Any = "float32", steps: int = 1024
+) -> Probe:
+    """Threads that take `branches` different branches, changing every `unit` threads.
+
+    A warp goes through each branch that one of its lanes takes, with the others idle: with unit = 1
+    the time grows with the number of branches, with unit = 32 it does not. One operation is one
+    thread's branch.
+    """
+    if branches < 1 or unit < 1:
+        raise ValueError(f"branches = {branches}, unit = {unit}; allowed: from 1")
+    device = _require_cuda(device, "divergence")
+    real = np.dtype(dtype).type
+    kernel = make_divergence(dtype)
+    threads, blocks = 256, 32 * device.multiprocessors
+    shift = device.array(np.arange(1, branches + 1, dtype=dtype))
+    out = device.empty(blocks * threads, dtype)
+    timing = measure(
+        lambda: kernel[blocks, threads](shift, unit, np.int32(steps), real(0.5), out), device
+    )
+    taken = max(len({lane // unit % branches for lane in range(w, w + WARP)}) for w in (0, WARP))
+    return Probe(
+        f"{branches} branches, changing every {unit} threads",
+        timing,
+        flops=2 * steps * blocks * threads,
+        operations=blocks * threads,
+        slowdown=float(taken),
+        settings={"branches": branches, "unit": unit, "dtype": np.dtype(dtype).name},
+    )
+
+
+def occupancy(device: Device, shared_bytes: int, threads: int = 64, n: int | None = None) -> Probe:
+    """The grid-stride copy with so much unused shared memory that few blocks fit a multiprocessor.
+
+    Bandwidth is bytes in flight over latency: with few threads resident, few loads are in flight.
+    ``settings["resident_threads"]`` says how many there are on one multiprocessor.
+
+    Parameters
+    ----------
+    shared_bytes : int
+        Dynamic shared memory of a block, 0 to 48 KiB.
+    threads : int
+        In a block.
+    n : int, optional
+        Elements; 8 times the L2 without it.
+    """
+    if not 0 <= shared_bytes <= STATIC_SHARED_LIMIT:
+        raise ValueError(f"shared_bytes = {shared_bytes}; allowed: 0 to {STATIC_SHARED_LIMIT}")
+    device = _require_cuda(device, "occupancy")
+    limits = architecture(device.compute_capability)
+    resident = threads * resident_blocks(limits, threads, COPY_REGISTERS, shared_bytes)
+    n = n or _elements_beyond_cache(device, 4, 2 * CACHE_FACTOR)
+    x, y = device.array(np.arange(n, dtype=np.float32)), device.empty(n, np.float32)
+    blocks = device.multiprocessors * max(1, resident // threads)
+    timing = measure(lambda: copy_grid_stride[blocks, threads, shared_bytes](x, y), device)
+    return Probe(
+        f"copy with {resident} threads resident",
+        timing,
+        bytes=8 * n,
+        moved=8 * n,
+        settings={"shared_bytes": shared_bytes, "threads": threads, "resident_threads": resident},
+        in_cache=not beyond_cache(4 * n, device),
+    )
+
+
+def atomics(device: Device, kind: str, n: int = 2**22) -> Probe:
+    """Sum n numbers by atomics: at "one address", at a "warp address", or "shuffled" first.
+
+    Atomics at one address are done one after another. One operation is one number summed; the
+    shuffled sum does an atomic for each 32 of them.
+    """
+    kernels = {
+        "one address": sum_one_address,
+        "warp address": sum_warp_address,
+        "shuffled": make_sum_shuffled("float32"),
+    }
+    if kind not in kernels:
+        raise ValueError(f"kind = {kind!r}; allowed are {', '.join(map(repr, kernels))}")
+    device = _require_cuda(device, "atomics")
+    kernel = kernels[kind]
+    x = device.array(np.random.default_rng(0).integers(0, 2, n).astype(np.float32))
+    total = device.zeros(-(-n // WARP) if kind == "warp address" else 1, np.float32)
+    timing = measure(lambda: kernel[-(-n // 256), 256](x, total), device)
+    return Probe(
+        f"sum by atomics, {kind}",
+        timing,
+        bytes=4 * n,
+        operations=n,
+        settings={"kind": kind, "atomics": -(-n // WARP) if kind == "shuffled" else n},
+        in_cache=not beyond_cache(4 * n, device),
+    )
+
+
+@dataclass(frozen=True)
+class LaunchCost:
+    """Seconds for one launch of a kernel that does nothing, each from `kernels` of them in a row.
+
+    Attributes
+    ----------
+    python : Timing
+        Launched from Python through Numba.
+    graph : Timing
+        Replayed from a captured CUDA graph.
+    graph_host : Timing
+        Of the replay, the time the host is busy; the rest it could do something else.
+    kernels : int
+    """
+
+    python: Timing
+    graph: Timing
+    graph_host: Timing
+    kernels: int
+
+
+def launch_cost(device: Device, kernels: int = 200, samples: int = 30) -> LaunchCost:
+    """What a launch costs the host, from Python and from a CUDA graph.
+
+    The clock is the host's: from the first launch until the device has finished all `kernels`.
+    """
+    if kernels < 1 or samples < FEWEST_SAMPLES:
+        raise ValueError(
+            f"kernels = {kernels}, samples = {samples}; allowed: kernels from 1, samples from "
+            f"{FEWEST_SAMPLES}"
+        )
+    device = _require_cuda(device, "launch_cost")
+    x = device.zeros(1, np.float32)
+
+    def launch_all() -> None:
+        for _ in range(kernels):
+            nothing[1, 32](x)
+
+    def clock(function: Any) -> tuple[Timing, Timing]:
+        """Seconds for one kernel until all is done, and until the host is free again."""
+        whole, host = [], []
+        for sample in range(-3, samples):  # three to warm up
+            device.synchronize()
+            start = time.perf_counter()
+            function()
+            free = time.perf_counter()
+            device.synchronize()
+            end = time.perf_counter()
+            if sample >= 0:
+                whole.append((end - start) / kernels)
+                host.append((free - start) / kernels)
+        return Timing(tuple(whole), kernels, True), Timing(tuple(host), kernels, True)
+
+    python, _ = clock(launch_all)
+    graph, graph_host = clock(device.capture(launch_all))
+    return LaunchCost(python, graph, graph_host, kernels)
+
+
+def _require_cuda(device: Device | str | None, probe: str) -> Device:
+    device = as_device(device)
+    if device.kind != "cuda":
+        raise RuntimeError(
+            f"{probe} measures a CUDA device, and this is {device.name}: {device.sentence} "
+            "Recorded measurements are in chapters/records."
+        )
+    return device
+
+
+def _elements_beyond_cache(device: Device, itemsize: int, times: int) -> int:
+    """The smallest power of two of elements that is `times` the L2, and at least 2^22."""
+    least = times * cache_bytes(device) / itemsize
+    return max(2**22, 2 ** math.ceil(math.log2(least)))

@@ -1,0 +1,1 @@
+"""What the kernels are compared with: the same operators by libraries, and on ranks."""

@@ -1,0 +1,371 @@
+"""What is measured of the swept rule: steps by all schemes, on cores, and what waiting costs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.gpu.floor import Ceilings
+from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.tune import Result, Trial, tune
+from dgbook.lab.measuring import Rows, all_cores, on_cores
+from dgbook.lab.probes import launch_cost
+from dgbook.lab.records import measured_row
+from dgbook.lab.rivals.swept import RANK_SCHEMES, Ranks, bind, on_ranks, tell, world
+from dgbook.swept.cost import cost
+from dgbook.swept.kernels.barrier import make_barriers
+from dgbook.swept.plan import Plan, default_plan, illegal, plans, steps_between_results
+from dgbook.swept.problem import Euler, Problem, as_problem
+from dgbook.swept.solver import Classic, Solver
+
+SIZES = tuple(2**k for k in range(11, 24))
+"""n of the paper's figures."""
+EVERY_PLAN = tuple(2**k for k in (11, 14, 17, 20))
+"""Of these n, every plan is timed; of those between, only the best ones of their neighbors."""
+BEST = 3
+CORE_SIZES = tuple(2**k for k in range(11, 21))
+SINGLE = "a point a thread"
+PYTHON = "launched from Python"
+ON_THREADS = "cores"
+ON_RANKS = "ranks"
+BARRIERS = 1000
+CORE_STEPS = 256
+RANK_STEPS = 128, 1024
+"""On many points and on few: a call copies a rank's points, and a sample waits for all ranks."""
+PYTHON_STEPS = 64
+RECORDED_STEPS = 256
+"""In a call at least: a graph of two launches would show what a replay costs, not a launch."""
+
+
+def state(problem: Problem, n: int) -> np.ndarray:
+    """A state that stays finite however long it is advanced, (fields, n).
+
+    A shock tube's shock reaches its end after some n steps; a gas at rest with a ripple in it comes
+    to rest again.
+    """
+    if not isinstance(problem, Euler):
+        return problem.initial(n)
+    ripple = 1 + 0.01 * np.cos(2 * np.pi * problem.points(n))
+    return problem.conserved(ripple, np.zeros(n), ripple)
+
+
+def steps_for(problem: Problem, scheme: str, n: int, candidates: Iterable[Plan]) -> int:
+    """Steps after which all plans have results, twice the most that one needs or more.
+
+    Then of any node at least one launch in three is a whole diamond, as in longer runs. Up to
+    65,536 points they are `RECORDED_STEPS` at least, beyond in proportion fewer.
+    """
+    every = [steps_between_results(problem, scheme, plan) for plan in candidates]
+    twice = 2 * int(np.lcm.reduce(every))
+    least = min(RECORDED_STEPS, RECORDED_STEPS * 2**16 // n)
+    return twice * max(1, -(-least // twice))
+
+
+def tune_step(
+    problem: Problem, scheme: str, n: int, dtype: str, device: Device, candidates: list[Plan]
+) -> tuple[Result, int]:
+    """Time plans of a scheme; the result, and the steps of a call."""
+    steps = steps_for(problem, scheme, n, candidates)
+    u = state(problem, n)
+
+    def run(plan: Plan) -> Callable[[], None]:
+        solver = Solver(problem, scheme, n, dtype, device, plan)
+        return solver.launcher(u).record(steps)
+
+    name = f"swept/{problem.name}/{scheme}"
+    return tune(name, candidates, run, device, n, dtype), steps
+
+
+def row(
+    problem: Problem,
+    scheme: str,
+    plan: Plan,
+    n: int,
+    dtype: str,
+    timing: Timing,
+    ceiling: Ceilings,
+    device: Device,
+    variant: str = "",
+) -> dict[str, Any]:
+    """A row about a time step."""
+    size = {"problem": problem.name, "n": n}
+    found = measured_row(
+        scheme,
+        "numba",
+        None,
+        dtype,
+        size,
+        n * len(problem.fields),
+        plan,
+        cost(problem, scheme, plan, n, dtype),
+        timing,
+        ceiling,
+        device,
+    )
+    return found | ({"variant": variant} if variant else {})
+
+
+def per_step(timing: Timing, steps: int) -> Timing:
+    """Of a call of so many steps the time of one."""
+    seconds = tuple(s / steps for s in timing.seconds)
+    return Timing(seconds, timing.inner * steps, timing.host_bound)
+
+
+def step_rows(
+    problems: Iterable[str],
+    schemes: Iterable[str],
+    dtypes: Iterable[str],
+    sizes: Iterable[int],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Figures 7 to 9: a step by each scheme with its best plan, and with the best of the paper's.
+
+    Which has a point a thread. Of Classic also what it takes when Python launches each kernel.
+    """
+    sizes = tuple(sizes)
+    for problem in map(as_problem, problems):
+        for scheme in schemes:
+            for dtype in dtypes:
+                tuned: dict[int, tuple[Result, int]] = {}
+                for n in sorted(sizes, key=lambda n: n not in EVERY_PLAN):
+                    legal, best = plans(problem, scheme, n, dtype), shortlist(n, tuned)
+                    if candidates := [plan for plan in legal if plan in best] or legal:
+                        what = problem, scheme, n, dtype, device
+                        tuned[n] = tune_step(*what, candidates)
+                for n in (n for n in sizes if n in tuned):
+                    result, steps = tuned[n]
+                    trials = [t for t in result.ranking if not t.failure]
+                    yield trial_row(problem, scheme, trials[0], n, dtype, steps, ceiling, device)
+                    single = next((t for t in trials if t.plan["points"] == 1), None)
+                    if single is not None:
+                        yield trial_row(
+                            problem, scheme, single, n, dtype, steps, ceiling, device, SINGLE
+                        )
+                    if scheme == "classic":
+                        yield python_row(problem, n, dtype, device, ceiling)
+
+
+def shortlist(n: int, tuned: Mapping[int, tuple[Result, int]]) -> list[Plan]:
+    """The best plans of the nearest sizes of which every plan was timed, below n and above.
+
+    Of those with a point a thread, too. None if n is such a size, or has no such neighbor.
+    """
+    if n in EVERY_PLAN:
+        return []
+    below = [size for size in tuned if size in EVERY_PLAN and size < n]
+    above = [size for size in tuned if size in EVERY_PLAN and size > n]
+    found = []
+    for size in (*sorted(below)[-1:], *sorted(above)[:1]):
+        ranking = [Plan(**trial.plan) for trial in tuned[size][0].ranking if not trial.failure]
+        found += ranking[:BEST] + [plan for plan in ranking if plan.points == 1][:BEST]
+    return found
+
+
+def trial_row(
+    problem: Problem,
+    scheme: str,
+    trial: Trial,
+    n: int,
+    dtype: str,
+    steps: int,
+    ceiling: Ceilings,
+    device: Device,
+    variant: str = "",
+) -> dict[str, Any]:
+    """A row about a plan that the tuner timed by so many steps."""
+    timing = Timing((trial.seconds_median / steps,))
+    found = row(problem, scheme, Plan(**trial.plan), n, dtype, timing, ceiling, device, variant)
+    return found | {"seconds_iqr": trial.seconds_iqr / steps, "samples": trial.samples}
+
+
+def python_row(
+    problem: Problem, n: int, dtype: str, device: Device, ceiling: Ceilings
+) -> dict[str, Any]:
+    """Classic as a loop in Python that launches kernel after kernel.
+
+    The loop waits for its last kernel: else `measure` would let the host run ahead of the device,
+    and what a launch costs Python would not be seen.
+    """
+    plan = default_plan(problem, "classic", n, dtype)
+    solver = Solver(problem, "classic", n, dtype, device, plan)
+    there, back = Classic(solver, state(problem, n)).launches()
+    pairs = PYTHON_STEPS * len(problem.weights) // 2
+
+    def loop() -> None:
+        for _ in range(pairs):
+            there()
+            back()
+        device.synchronize()
+
+    timing = per_step(measure(loop, device), PYTHON_STEPS)
+    return row(problem, "classic", plan, n, dtype, timing, ceiling, device, PYTHON)
+
+
+def core_rows(
+    problems: Iterable[str],
+    schemes: Iterable[str],
+    dtypes: Iterable[str],
+    sizes: Iterable[int],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """Figure 10: Classic and the swept rule on the processor, to stand beside the GPU.
+
+    On MPI ranks as in the paper, then on a core and on all by Numba's threads. Where ranks cannot
+    be had a warning says why, and only the others are measured.
+    """
+    problems = [as_problem(problem) for problem in problems]
+    cells = [
+        (scheme, n, dtype)
+        for scheme in schemes
+        if scheme in RANK_SCHEMES
+        for dtype in dtypes
+        for n in sizes
+        if n in CORE_SIZES
+    ]
+    for problem in problems:
+        try:
+            yield from rank_rows(problem, cells, ceiling)
+        except RuntimeError as trouble:
+            warnings.warn(f"{problem.name}: nothing measured on ranks: {trouble}", stacklevel=2)
+    for problem in problems:
+        yield from thread_rows(problem, cells, ceiling)
+
+
+def thread_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: Ceilings) -> Rows:
+    """Schemes, sizes and precisions on a core and on all, by Numba's threads."""
+    host = find_device("cpu")
+    for scheme, n, dtype in cells:
+        for cores in sorted({1, all_cores()}):
+            yield core_row(problem, scheme, n, dtype, cores, host, ceiling)
+
+
+def rank_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: Ceilings) -> Rows:
+    """Schemes, sizes and precisions on MPI ranks, a core each; started once for all.
+
+    As many as there are cores, or the next lower power of two, so that points divide among them.
+    Nodes are those of threads. The final gathering of the points is left out.
+
+    Raises
+    ------
+    RuntimeError
+        Where there is no MPI, or its ranks fail.
+    """
+    ranks, host, cells = 2 ** int(np.log2(all_cores())), find_device("cpu"), list(cells)
+    asked = []
+    for scheme, n, dtype in cells:
+        plan = core_plan(problem, n, dtype, ranks) if scheme == "shared" else Plan(256)
+        steps = rank_steps(problem, scheme, plan, n)
+        asked.append((problem.name, scheme, n, dtype, plan.threads, steps))
+    program = "from dgbook.lab.swept import answer; answer()"
+    for cell, seconds in zip(asked, on_ranks(ranks, program, [ranks, asked]), strict=True):
+        _, scheme, n, dtype, node, steps = cell
+        timing = Timing(tuple(seconds), steps)
+        found = row(problem, scheme, Plan(node), n, dtype, timing, ceiling, host, ON_RANKS)
+        yield found | {"size": found["size"] | {"cores": ranks, "ranks": ranks}}
+
+
+def rank_steps(problem: Problem, scheme: str, plan: Plan, n: int) -> int:
+    """Steps of a sample: of the swept rule two launches at least, so that diamonds are whole."""
+    every = steps_between_results(problem, scheme, plan)
+    fewest, most = RANK_STEPS
+    least = max(fewest, min(most, most * 2**13 // n))
+    return max(2, -(-least // every)) * every
+
+
+def answer() -> None:
+    """What each of those ranks does: asked on its command line, the first prints seconds a step."""
+    comm, (size, asked) = world(), json.loads(sys.argv[1])
+    if comm.size != size:
+        raise RuntimeError(f"{comm.size} ranks of {size}: mpiexec is not of mpi4py's MPI")
+    bind(comm.rank, size)
+    for name, scheme, n, dtype, node, steps in asked:
+        ranks = Ranks(name, scheme, n, dtype, node, comm)
+        seconds = ranks.seconds_per_step(state(ranks.problem, n), steps)
+        if comm.rank == 0:
+            tell(seconds)
+
+
+def core_plan(problem: Problem, n: int, dtype: str, cores: int) -> Plan:
+    """Nodes of 1024 points, or fewer: a core's part of the points, or what a GPU could hold."""
+    node = min(1024, 2 ** int(np.log2(n // cores)))
+    while illegal(problem, "shared", Plan(node), n, dtype):
+        node //= 2
+    return Plan(node)
+
+
+def core_row(
+    problem: Problem,
+    scheme: str,
+    n: int,
+    dtype: str,
+    cores: int,
+    host: Device,
+    ceiling: Ceilings,
+) -> dict[str, Any]:
+    """A step on so many cores; a floor is the GPU's."""
+    plan = core_plan(problem, n, dtype, cores) if scheme == "shared" else Plan(256)
+    solver = Solver(problem, scheme, n, dtype, host, plan)
+    every = solver.steps_between_results
+    steps = max(1, min(CORE_STEPS, CORE_STEPS * 2**16 // n) // every) * every
+    with on_cores(cores):
+        advance = solver.launcher(state(problem, n)).record(steps)
+        timing = per_step(measure(advance, host), steps)
+    found = row(problem, scheme, plan, n, dtype, timing, ceiling, host, ON_THREADS)
+    return found | {"size": found["size"] | {"cores": cores}}
+
+
+def launch_rows(
+    problems: Iterable[str],
+    schemes: Iterable[str],
+    dtypes: Iterable[str],
+    sizes: Iterable[int],
+    device: Device,
+    ceiling: Ceilings,
+) -> Rows:
+    """What is waited for: a launch, a graph's node, and barriers of a block and of the grid.
+
+    Barriers with as many threads as the GPU's multiprocessors have blocks, one each.
+    """
+    found = launch_cost(device)
+    yield waiting_row("launch:python", found.python, 32)
+    yield waiting_row("launch:graph", found.graph, 32)
+    met = device.zeros(1, np.int32)
+    for whole_grid in (False, True):
+        kernel = make_barriers(whole_grid)
+        for threads in (128, 512):
+            arguments = met, np.int32(BARRIERS)
+            blocks = kernel.together(device.multiprocessors or 1, threads, *arguments)
+            timing = measure(partial(kernel[blocks, threads], *arguments), device)
+            name = "barrier:grid" if whole_grid else "barrier:block"
+            yield waiting_row(name, per_step(timing, BARRIERS), threads)
+
+
+def waiting_row(name: str, timing: Timing, threads: int) -> dict[str, Any]:
+    """A row about what moves and computes nothing."""
+    return {
+        "path": name,
+        "language": "numba",
+        "order": None,
+        "dtype": "float32",
+        "size": {"threads": threads},
+        "dofs": None,
+        "plan": {},
+        **timing.as_row(),
+        "flops": 0,
+        "bytes": 0,
+        "floor_seconds": None,
+        "efficiency": None,
+    }
+
+
+RECORDS = {"step": step_rows, "cores": core_rows, "launch": launch_rows}

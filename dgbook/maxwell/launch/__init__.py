@@ -1,0 +1,1 @@
+"""Launches of Maxwell's kernels: the paper's five, and the fused one."""

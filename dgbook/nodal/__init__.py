@@ -1,0 +1,1 @@
+"""What the families of nodal DG share: traces, boundary conditions, launches, solvers."""

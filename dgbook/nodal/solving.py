@@ -1,0 +1,363 @@
+"""What solvers on simplices share: states, the time loop, norms and errors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from tqdm.auto import trange
+
+from dgbook.arguments import check_choice
+from dgbook.element import NodalElement, barycentric, simplex_quadrature
+from dgbook.gpu import Device
+from dgbook.gpu import device as find_device
+from dgbook.mesh import Mesh, nodes_xyz
+from dgbook.time import lsrk45, steps
+
+DTYPES = ("float32", "float64")
+ELEMENTS_AT_A_TIME = 2**13
+"""Elements whose errors are found together: at their quadrature points states are tenfold."""
+
+
+class NodalSolver(ABC):
+    """Nodal DG in space and Runge-Kutta in time, for a family of equations.
+
+    A family derives its own solver, says what its fields are and how it takes a step.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Names of the n unknowns.
+    mesh : Mesh
+    element : NodalElement
+    dtype : numpy.dtype
+    device : Device
+    x : (dim, K, Np) float64
+        Coordinates of the nodes.
+    jacobian : (K,) float64
+        Determinant of dx/dr of each element.
+    """
+
+    fields: tuple[str, ...]
+    jacobian: np.ndarray
+
+    def __init__(self, mesh: Mesh, order: int, dtype: str, device: Device | str) -> None:
+        if not isinstance(mesh, Mesh):
+            raise TypeError(f"mesh = {mesh!r}; allowed: a Mesh")
+        check_choice("dtype", np.dtype(dtype).name, DTYPES)
+        self.mesh = mesh
+        self.element = NodalElement(mesh.dim, order)
+        self.dtype = np.dtype(dtype)
+        self.device = device if isinstance(device, Device) else find_device(device)
+        self.x = nodes_xyz(mesh, self.element.nodes)
+
+    # -- what a family says ------------------------------------------------------------------
+
+    @abstractmethod
+    def stable_dt(self) -> float:
+        """A stable step."""
+
+    @abstractmethod
+    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
+        """du/dt, (n, K, Np)."""
+
+    @abstractmethod
+    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Any:
+        """On a device: what `HostStepper` is on the host, for steps dt from u at t + done dt."""
+
+    @abstractmethod
+    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """What a function of space returned, as an array (n, *shape)."""
+
+    def _host_stepper(self, u: np.ndarray, dt: float) -> HostStepper:
+        """What takes the steps on the host."""
+        return HostStepper(self, u, dt)
+
+    def _energy_weights(self) -> np.ndarray:
+        """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
+        return np.ones((len(self.fields), 1))
+
+    # -- what all have -----------------------------------------------------------------------
+
+    def interpolate(self, function: Callable) -> np.ndarray:
+        """Nodal values of a function of (x, [y, z]) that returns the n fields, (n, K, Np)."""
+        return self._fields(function(*self.x), self.x.shape[1:]).astype(self.dtype)
+
+    def run(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | None = None,
+        t: float = 0.0,
+        progress: bool = False,
+        observe: Callable[[float, np.ndarray], None] | None = None,
+        every: int = 1,
+    ) -> np.ndarray:
+        """Solve from time t to t_end.
+
+        Parameters
+        ----------
+        u : (n, K, Np) array
+            The state at time t; it is not changed.
+        t_end : float
+        dt : float, optional
+            The longest step, ``stable_dt()`` if not given; the interval is divided evenly.
+        t : float
+        progress : bool
+            Show a progress bar.
+        observe : function, optional
+            Called as ``observe(time, state)`` after every so many steps, and after the last one.
+        every : int
+
+        Returns
+        -------
+        (n, K, Np) array
+            The state at t_end.
+
+        Raises
+        ------
+        ValueError
+            If the times or the step are not finite or not in order, u has another shape, or `every`
+            is not positive.
+        """
+        if every < 1:
+            raise ValueError(f"every = {every}; allowed: 1 or more steps")
+        march = self.march(u, t_end, dt, t)
+        for _ in trange(march.count, disable=not progress, desc="time steps", leave=False):
+            march.step()
+            if observe and (march.done % every == 0 or march.done == march.count):
+                observe(march.time, march.state())
+        return march.state()
+
+    def march(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | None = None,
+        t: float = 0.0,
+        done: int = 0,
+    ) -> March:
+        """What `run` loops over, for those who want a loop of their own, or to resume one.
+
+        Parameters
+        ----------
+        u : (n, K, Np) array
+            The state `done` steps after time t.
+        t_end, dt, t
+            As in `run`.
+        done : int
+            Steps that are behind. A march that is resumed, with the same t, t_end and dt, takes
+            exactly the steps that were left of the first one.
+
+        Raises
+        ------
+        ValueError
+            As in `run`, or if `done` is not from 0 to the number of steps.
+        """
+        u = self._state(u)
+        count, dt = steps(t, t_end, self.stable_dt() if dt is None else dt)
+        if not 0 <= done <= count:
+            raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
+        stepper = (
+            self._host_stepper(u, dt)
+            if self.device.kind == "cpu"
+            else self._stepper(u, t, dt, done)
+        )
+        return March(stepper, t, dt, count, done)
+
+    def l2_error(self, u: np.ndarray, exact: Callable, t: float) -> float:
+        """The L2 norm of u - exact(x, ..., t), over all fields.
+
+        By quadrature exact to degree 2N+2 in each element, not at the nodes, where the error of an
+        interpolant is zero.
+        """
+        u = self._state(u)
+        points, weights = simplex_quadrature(self.mesh.dim, 2 * self.element.order + 2)
+        interpolation = self.element.interpolation(points).T
+        corners = barycentric(points)
+        total = 0.0
+        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
+            some = slice(first, first + ELEMENTS_AT_A_TIME)
+            values = u[:, some].astype(np.float64) @ interpolation
+            x = corners @ self.mesh.vertices[self.mesh.elements[some]]
+            values -= self._fields(exact(*np.moveaxis(x, 2, 0), t), values.shape[1:])
+            total += np.einsum("akq,akq,k,q->", values, values, self.jacobian[some], weights)
+        return float(np.sqrt(total))
+
+    def energy(self, u: np.ndarray) -> float:
+        """The integral over the domain of half the squared fields, in the family's weights."""
+        u = self._state(u).astype(np.float64)
+        density = np.einsum("aki,aki->ak", u, u @ self.element.mass)
+        return float((self._energy_weights() * density).sum(axis=0) @ self.jacobian) / 2
+
+    def integral(self, u: np.ndarray) -> np.ndarray:
+        """The integral of each field over the domain, (n,)."""
+        u = self._state(u).astype(np.float64)
+        return (u @ self.element.mass.sum(axis=0)) @ self.jacobian
+
+    def _state(self, u: np.ndarray) -> np.ndarray:
+        u = np.asarray(u)
+        shape = (len(self.fields), self.mesh.K, self.element.Np)
+        if u.shape != shape:
+            raise ValueError(f"u has shape {u.shape}; allowed: (fields, K, Np) = {shape}")
+        if u.dtype.kind not in "fiu":
+            raise TypeError(f"u has dtype {u.dtype}; allowed: real numbers")
+        return np.ascontiguousarray(u, self.dtype)
+
+
+@dataclass
+class March:
+    """A run, step by step; `NodalSolver.march` makes it.
+
+    Attributes
+    ----------
+    stepper : object
+        Takes the steps, on a device or the host.
+    start : float
+        Time of step 0.
+    dt : float
+    count : int
+        Steps of the whole run.
+    done : int
+        Those that are behind.
+    """
+
+    stepper: Any
+    start: float
+    dt: float
+    count: int
+    done: int
+
+    @property
+    def time(self) -> float:
+        """Now. Not accumulated: a sum of rounded steps would drift."""
+        return self.start + self.done * self.dt
+
+    def step(self) -> None:
+        """Take the next step. If it is interrupted, the state is lost."""
+        self.stepper.step(self.time)
+        self.done += 1
+
+    def state(self) -> np.ndarray:
+        """A copy of the state, (n, K, Np)."""
+        return self.stepper.download()
+
+    def raw(self) -> np.ndarray:
+        """A copy of the state as the kernels hold it: on the way to `state` it may be rounded."""
+        return self.stepper.raw()
+
+    def restore(self, state: np.ndarray, raw: np.ndarray) -> bool:
+        """Go on from where `state` and `raw` returned these two, to the last bit.
+
+        Returns
+        -------
+        bool
+            Whether `raw` is that state for these kernels, too. If not, it was made by others with a
+            layout of their own, and nothing has changed.
+        """
+        own = self.raw()
+        if raw.shape != own.shape or raw.dtype != own.dtype:
+            return False
+        self.stepper.restore(raw)
+        same = np.array_equal(self.state(), state, equal_nan=True)
+        if not same:
+            self.stepper.restore(own)
+        return same
+
+
+class DeviceStepper(ABC):
+    """Time steps on a device, recorded once and replayed where no Python has to run between.
+
+    A kernel that reads neighbors and writes the new state in one pass writes it beside the old
+    one. Where a step has an odd number of stages, steps then start from either array in turn: two
+    recordings.
+
+    Parameters
+    ----------
+    launcher : object with `device` and `download`
+    states : list of one or two arrays of the device
+        The first is where the run begins.
+    live : bool
+        Whether Python has to run in every stage: then nothing is recorded.
+
+    Attributes
+    ----------
+    writes : int
+        How often a step writes a new state beside the old one, its stages.
+    """
+
+    writes = len(lsrk45.A)
+
+    def __init__(self, launcher: Any, states: list[Any], live: bool) -> None:
+        self.launcher, self.states = launcher, states
+        self.current = 0  # which of the states is the newest
+        self.replay = None
+        if not live:
+            self.replay = [
+                launcher.device.capture(self._stages(start, 0.0)) for start in range(len(states))
+            ]
+
+    @abstractmethod
+    def _stages(self, start: int, t: float) -> Callable[[], None]:
+        """What launches the stages of a step from states[start] and time t.
+
+        A recording keeps it, and this object keeps the recording: it should hold arrays and not
+        this object, or both keep the device's memory until Python looks for circles.
+        """
+
+    def step(self, t: float) -> None:
+        """One step from time t, of which recordings know nothing."""
+        advance = self.replay[self.current] if self.replay else self._stages(self.current, t)
+        advance()
+        self.current = (self.current + self.writes) % len(self.states)
+
+    @property
+    def state(self) -> Any:
+        """The newest state, on the device."""
+        return self.states[self.current]
+
+    def download(self) -> np.ndarray:
+        """The newest state as a NumPy array."""
+        return self.launcher.download(self.state)
+
+    def raw(self) -> np.ndarray:
+        """The newest state in the launcher's layout."""
+        return self.launcher.device.to_numpy(self.state)
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the newest state by what `raw` returned."""
+        self.state[:] = self.launcher.device.array(raw)
+
+
+class HostStepper:
+    """Time steps by NumPy, with the solver's own right-hand side.
+
+    Attributes
+    ----------
+    advance : function
+        ``advance(rhs, u, t, dt)`` takes one step and changes u in place, see `dgbook.time`.
+    """
+
+    advance = staticmethod(lsrk45.advance)
+
+    def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float) -> None:
+        self.solver, self.u, self.dt = solver, u.copy(), dt
+
+    def step(self, t: float) -> None:
+        """One step from time t."""
+        self.advance(self.solver.rhs, self.u, t, self.dt)
+
+    def download(self) -> np.ndarray:
+        """A copy of the state."""
+        return self.u.copy()
+
+    def raw(self) -> np.ndarray:
+        """A copy of the state in its own layout, which is the same here."""
+        return self.u.copy()
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the state by what `raw` returned."""
+        self.u[:] = raw

@@ -1,0 +1,353 @@
+"""Every figure's style in one place: colors, sizes, labels of numbers and alternative text.
+
+Static figures are drawn by matplotlib on a white panel, which reads well on light and dark pages
+alike, and shown as one HTML image that carries its alternative text into the built book, Colab,
+JupyterLab and VS Code. Figures that move without a kernel are in `dgbook.page.player`.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from dgbook.lab.numbers import LABELS, Number
+
+# Okabe and Ito's colors, told apart by color-blind readers; yellow is left out, since it is
+# invisible on white.
+COLORS = {
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#009E73",
+    "purple": "#CC79A7",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "black": "#000000",
+}
+PALETTE = tuple(COLORS.values())
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LABEL_MARKERS = {"LIVE": "o", "RECORDED": "s", "PAPER": "D"}
+LABEL_COLORS = {"LIVE": COLORS["green"], "RECORDED": COLORS["blue"], "PAPER": COLORS["purple"]}
+
+# A figure of 5.2 inches is shown 520 CSS pixels wide; on a phone it shrinks to two thirds, where
+# 12 points are still 11 pixels.
+PIXELS_PER_INCH = 100
+DPI = 160
+
+STYLE = {
+    "font.size": 12,
+    "axes.titlesize": 12,
+    "axes.labelsize": 12,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 11,
+    "legend.fontsize": 10.5,
+    "legend.frameon": False,
+    "lines.linewidth": 2.0,
+    "lines.markersize": 6.5,
+    "axes.linewidth": 1.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#d9d9d9",
+    "grid.linewidth": 0.7,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "savefig.facecolor": "white",
+    "image.cmap": "cividis",
+    "axes.prop_cycle": f"cycler(color={list(PALETTE)!r})",
+}
+
+
+def style() -> None:
+    """Give this session's matplotlib the book's style; `figure` does it by itself."""
+    rcParams.update(STYLE)
+
+
+def figure(
+    width: float = 5.2,
+    height: float = 3.4,
+    rows: int = 1,
+    columns: int = 1,
+    grid: bool = True,
+    **subplots: object,
+) -> tuple[Figure, object]:
+    """An empty figure in the book's style.
+
+    Parameters
+    ----------
+    width, height : float
+        In inches of 100 CSS pixels. The default fits a phone; wider than 7 does not.
+    rows, columns : int
+        Panels; more than one column is hard to read on a phone.
+    grid : bool
+        False for fields and pictures.
+    **subplots
+        Passed to matplotlib's `Figure.subplots`: sharex, width_ratios, subplot_kw.
+
+    Returns
+    -------
+    fig : matplotlib Figure
+        Not registered with pyplot, so that a notebook shows it once, through `show`.
+    axes : Axes or array of Axes
+    """
+    style()
+    fig = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(fig)
+    axes = fig.subplots(rows, columns, **subplots)
+    for ax in fig.axes:
+        ax.grid(grid)
+    return fig, axes
+
+
+def label_axes(
+    ax: Axes, x: str, y: str, title: str = "", logx: bool = False, logy: bool = False
+) -> None:
+    """Name both axes, with units; set logarithmic scales and a title where asked."""
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
+    if title:
+        ax.set_title(title, loc="left")
+    if logx:
+        ax.set_xscale("log")
+    if logy:
+        ax.set_yscale("log")
+
+
+def annotate_label(ax: Axes, label: str, source: str, corner: str = "upper right") -> None:
+    """Write where a performance figure's numbers come from onto it, above the axes.
+
+    Parameters
+    ----------
+    label : {"LIVE", "RECORDED", "PAPER"}
+    source : str
+        Device, record or paper: "NVIDIA H200, 2026-11-20".
+    corner : {"upper left", "upper right"}
+
+    Raises
+    ------
+    ValueError
+        If the label or the corner is another one, or there is no source.
+    """
+    if label not in LABELS:
+        raise ValueError(f"label = {label!r}; allowed are {', '.join(LABELS)}")
+    if not source:
+        raise ValueError("source is empty; allowed: the device, record or paper")
+    if corner not in ("upper left", "upper right"):
+        raise ValueError(f"corner = {corner!r}; allowed are 'upper left', 'upper right'")
+    side = corner.split()[1]
+    ax.annotate(
+        f"{label}  {source}",
+        xy=(0.0 if side == "left" else 1.0, 1.0),
+        xycoords="axes fraction",
+        xytext=(4 if side == "left" else -4, 6),
+        textcoords="offset points",
+        ha=side,
+        va="bottom",
+        fontsize=9.5,
+        color="#333333",
+        bbox={"boxstyle": "round,pad=0.25", "fc": "white", "ec": LABEL_COLORS[label], "lw": 1.2},
+    )
+
+
+def convergence(
+    ax: Axes,
+    h: Sequence[float] | np.ndarray,
+    errors: Mapping[str, Sequence[float] | np.ndarray],
+    orders: Mapping[str, float] | None = None,
+) -> None:
+    """Errors against mesh size on logarithmic axes, each with a line of its expected slope.
+
+    Parameters
+    ----------
+    h : sequence of float
+        Mesh sizes.
+    errors : mapping of str to sequence
+        Errors by curve, one for each mesh size.
+    orders : mapping of str to float, optional
+        Expected order of a curve: a dashed line of that slope through its finest mesh.
+
+    Raises
+    ------
+    ValueError
+        If a curve has another length than `h`, or mesh sizes or errors are not positive.
+    """
+    h = np.asarray(h, float)
+    for i, (name, values) in enumerate(errors.items()):
+        values = np.asarray(values, float)
+        if values.shape != h.shape:
+            raise ValueError(f"errors[{name!r}] has shape {values.shape}; h has {h.shape}")
+        if not (np.all(h > 0) and np.all(values > 0)):
+            raise ValueError(f"h or errors[{name!r}] has a value that is not above zero")
+        color = PALETTE[i % len(PALETTE)]
+        ax.plot(h, values, marker=MARKERS[i % len(MARKERS)], color=color, label=name)
+        if orders and name in orders:
+            finest = np.argmin(h)
+            slope = values[finest] * (h / h[finest]) ** orders[name]
+            ax.plot(h, slope, "--", color=color, linewidth=1.2)
+    label_axes(ax, "mesh size h", "error", logx=True, logy=True)
+    ax.set_xticks(h, [f"{value:.3g}" for value in h])
+    ax.set_xticks([], minor=True)
+    ax.legend()
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel on a roofline.
+
+    Attributes
+    ----------
+    name : str
+    intensity : float
+        Flops for each byte moved.
+    rate : Number
+        Flops a second, labelled; its unit is "TFLOP/s" or "GFLOP/s".
+    """
+
+    name: str
+    intensity: float
+    rate: Number
+
+
+def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = ()) -> None:
+    """The attainable rate against the flops for each byte, with measured kernels under it.
+
+    Parameters
+    ----------
+    ceilings : mapping
+        "copy_TBps" and one or both of "fp32_TFLOPs", "fp64_TFLOPs", as `dgbook.lab.roofline`
+        measures them and records hold them.
+    points : iterable of Point
+        The marker tells the label: a circle LIVE, a square RECORDED, a diamond PAPER.
+
+    Raises
+    ------
+    ValueError
+        If a ceiling is missing or not positive, or a point has no label or another unit.
+    """
+    bandwidth = ceilings.get("copy_TBps", 0)
+    peaks = {key: ceilings[key] for key in ("fp32_TFLOPs", "fp64_TFLOPs") if key in ceilings}
+    if bandwidth <= 0 or not peaks or min(peaks.values()) <= 0:
+        raise ValueError(
+            f"ceilings = {dict(ceilings)!r}; needed: copy_TBps and fp32_TFLOPs or fp64_TFLOPs, "
+            "all above zero"
+        )
+    points = list(points)
+    for point in points:
+        if point.rate.unit not in ("TFLOP/s", "GFLOP/s"):
+            raise ValueError(
+                f"{point.name!r} has unit {point.rate.unit!r}; allowed: TFLOP/s, GFLOP/s"
+            )
+        if point.rate.label not in LABELS:
+            raise ValueError(f"{point.name!r} has label {point.rate.label!r}; allowed: {LABELS}")
+    intensities = [point.intensity for point in points] + [
+        factor * peak / bandwidth for peak in peaks.values() for factor in (0.05, 8)
+    ]
+    x = np.geomspace(min(intensities) / 1.5, max(intensities) * 1.5, 200)
+    for (key, peak), line in zip(peaks.items(), ("-", "--"), strict=False):
+        ax.plot(x, np.minimum(bandwidth * x, peak), line, color="#444444", zorder=1)
+        ax.annotate(
+            f"{key[:4]} {peak:.3g} TFLOP/s",
+            (x[-1], peak),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=10,
+        )
+    ax.annotate(
+        f"copy {bandwidth:.3g} TB/s",
+        (x[0], bandwidth * x[0]),
+        xytext=(12, 2),
+        textcoords="offset points",
+        ha="left",
+        va="top",
+        fontsize=10,
+    )
+    for i, point in enumerate(points):
+        rate = point.rate.value / (1000.0 if point.rate.unit == "GFLOP/s" else 1.0)
+        ax.plot(
+            point.intensity,
+            rate,
+            LABEL_MARKERS[point.rate.label],
+            color=PALETTE[i % (len(PALETTE) - 1)],
+            label=f"{point.name}  [{point.rate.label} {point.rate.source}]",
+        )
+    label_axes(ax, "flops for each byte", "TFLOP/s", logx=True, logy=True)
+    if points:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), fontsize=9.5)
+
+
+# --------------------------------------------------------------------------------------- showing
+
+
+@dataclass(frozen=True)
+class Image:
+    """A picture with its alternative text, as a notebook shows it."""
+
+    png: bytes
+    alt: str
+    width: int
+    height: int
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.png).decode()
+        return (
+            f'<img alt="{html.escape(self.alt)}" width="{self.width}" height="{self.height}" '
+            'style="max-width:100%;height:auto;background:#fff;border-radius:6px" '
+            f'src="data:image/png;base64,{data}">'
+        )
+
+    def __repr__(self) -> str:
+        return f"[figure: {self.alt}]"
+
+
+def show(fig: Figure, alt: str) -> Image:
+    """Render a figure; as the last line of a cell it is shown with its alternative text.
+
+    Parameters
+    ----------
+    fig : matplotlib Figure
+    alt : str
+        What the figure shows, for who cannot see it: at least four words.
+
+    Raises
+    ------
+    ValueError
+        If the text is missing or says next to nothing.
+    """
+    require_alt(alt)
+    width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
+    return Image(render(fig), " ".join(alt.split()), width, height)
+
+
+def render(fig: Figure, colors: int = 256) -> bytes:
+    """A figure as a PNG of at most `colors` colors, a third of the size of a full-color one."""
+    from PIL import Image as Picture
+
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format="png", dpi=DPI)
+    picture = Picture.open(buffer).convert("RGB").quantize(colors, dither=Picture.Dither.NONE)
+    small = io.BytesIO()
+    picture.save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def require_alt(alt: str) -> None:
+    """Refuse an alternative text that says next to nothing.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer than four words.
+    """
+    if not isinstance(alt, str) or len(alt.split()) < 4:
+        raise ValueError(f"alt = {alt!r}; allowed: a sentence that says what the figure shows")

@@ -1,4 +1,4 @@
-"""Numbers that say where they came from: LIVE, RECORDED or PAPER.
+"""Numbers that say where they came from: LIVE, RECORDED, PAPER or MODEL.
 
 A *labelled number* is a value with its unit and its origin; formatting one that has no label is an
 error, so none can reach a page.
@@ -19,7 +19,7 @@ from dgbook.gpu import device as find_device
 from dgbook.lab import papers
 from dgbook.lab.records import Record
 
-LABELS = ("LIVE", "RECORDED", "PAPER")
+LABELS = ("LIVE", "RECORDED", "PAPER", "MODEL")
 
 # Dimension of each unit that a row can be read in, and the unit's size.
 _RATES = {
@@ -71,9 +71,9 @@ class Number:
     unit : str
         "" for a plain ratio.
     label : str
-        "LIVE", "RECORDED" or "PAPER"; of a quotient of two, both, joined by "/".
+        "LIVE", "RECORDED", "PAPER" or "MODEL"; of a quotient of two, both, joined by "/".
     source : str
-        Device, record or paper.
+        Device, record, paper or model.
     """
 
     value: float
@@ -129,7 +129,7 @@ class Number:
         if not self.label or not self.source:
             raise ValueError(
                 f"{self.text()} has no {'source' if self.label else 'label'}: make it with live(), "
-                "recorded() or paper(), so that the page says where it comes from"
+                "recorded(), paper() or model(), so that the page says where it comes from"
             )
 
 
@@ -187,6 +187,19 @@ def paper(name: str, place: str, value: float, unit: str = "") -> Number:
     return Number(value, unit, "PAPER", f"{papers.paper(name).name}, {place}")
 
 
+def model(value: float, unit: str, name: str) -> Number:
+    """A number that was computed and that nobody measured.
+
+    Parameters
+    ----------
+    value : float
+    unit : str
+    name : str
+        The model, and what it was given: "ridge point, ceilings of an NVIDIA H200".
+    """
+    return Number(value, unit, "MODEL", name)
+
+
 def significant(value: float, digits: int = 3) -> str:
     """A number to `digits` significant digits, without an exponent between 0.001 and a million.
 
@@ -210,7 +223,7 @@ def badge(label: str, source: str = "") -> str:
     Raises
     ------
     ValueError
-        If `label` is not LIVE, RECORDED, PAPER or two of them joined by "/".
+        If `label` is not LIVE, RECORDED, PAPER, MODEL, or two of them joined by "/".
     """
     parts = label.split("/")
     for part in parts:

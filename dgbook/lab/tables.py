@@ -139,7 +139,8 @@ def table(
             elif value is not None and not isinstance(value, str | int | np.integer):
                 raise TypeError(
                     f"rows[{i}], {name!r}: {value!r} is a number without a label; wrap it in "
-                    "live(), recorded() or paper(), or format it to text if it is no measurement"
+                    "live(), recorded(), paper() or model(), or format it to text if it measures "
+                    "nothing"
                 )
     unknown = set(formats or {}) - set(columns)
     if unknown:

@@ -34,8 +34,13 @@ COLORS = {
 }
 PALETTE = tuple(COLORS.values())
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-LABEL_MARKERS = {"LIVE": "o", "RECORDED": "s", "PAPER": "D"}
-LABEL_COLORS = {"LIVE": COLORS["green"], "RECORDED": COLORS["blue"], "PAPER": COLORS["purple"]}
+LABEL_MARKERS = {"LIVE": "o", "RECORDED": "s", "PAPER": "D", "MODEL": "^"}
+LABEL_COLORS = {
+    "LIVE": COLORS["green"],
+    "RECORDED": COLORS["blue"],
+    "PAPER": COLORS["purple"],
+    "MODEL": COLORS["orange"],
+}
 
 # A figure of 5.2 inches is shown 520 CSS pixels wide; on a phone it shrinks to two thirds, where
 # 12 points are still 11 pixels.
@@ -127,7 +132,7 @@ def annotate_label(ax: Axes, label: str, source: str, corner: str = "upper right
 
     Parameters
     ----------
-    label : {"LIVE", "RECORDED", "PAPER"}
+    label : {"LIVE", "RECORDED", "PAPER", "MODEL"}
     source : str
         Device, record or paper: "NVIDIA H200, 2026-11-20".
     corner : {"upper left", "upper right"}
@@ -226,7 +231,8 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
         "copy_TBps" and one or both of "fp32_TFLOPs", "fp64_TFLOPs", as `dgbook.lab.roofline`
         measures them and records hold them.
     points : iterable of Point
-        The marker tells the label: a circle LIVE, a square RECORDED, a diamond PAPER.
+        The marker tells the label: a circle LIVE, a square RECORDED, a diamond PAPER,
+        a triangle MODEL.
 
     Raises
     ------

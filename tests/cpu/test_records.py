@@ -359,7 +359,7 @@ def test_a_row_is_not_read_in_what_it_has_not():
         numbers.in_unit(row(dofs=None), "GDOF/s")
 
 
-def test_the_three_labels(tmp_path):
+def test_the_four_labels(tmp_path):
     record = records.load("maxwell/stage", records.save(content(), tmp_path).parent)
     device = SimpleNamespace(name="Tesla T4")
     assert str(numbers.live(42.87, "GB/s", device)) == "42.9 GB/s  [LIVE Tesla T4]"
@@ -372,6 +372,8 @@ def test_the_three_labels(tmp_path):
         str(numbers.paper("klockner2009", "fig. 8a", 57)) == "57  [PAPER klockner2009, Figure 8(a)]"
     )
     assert numbers.paper("chen", "Section 4", 1.0).source == "chen, Section 4"
+    ridge = numbers.model(14.6, "flop/B", "ridge point of the ceilings of an H200")
+    assert str(ridge) == "14.6 flop/B  [MODEL ridge point of the ceilings of an H200]"
 
 
 def test_live_finds_the_device_by_itself():

@@ -10,6 +10,11 @@ from typing import Any
 
 import numpy as np
 
+LEAST, MOST = 1e-15, 1e15
+"""Of quantities that are positive: SI units fit, and products of two are normal in fp32, too."""
+LEAST_MACH, MOST_MACH = 1e-6, 1e6
+"""Of Mach numbers M: p ~ 1 / M^2 beside a kinetic energy of 1 is beyond fp64 elsewhere."""
+
 
 def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     """Whether an argument is one of a few.
@@ -21,6 +26,24 @@ def check_choice(name: str, value: Any, allowed: Collection[Any]) -> None:
     """
     if value not in allowed:
         raise ValueError(f"{name} = {value!r}; allowed are {', '.join(map(repr, allowed))}")
+
+
+def check_range(what: str, value: float, least: float = LEAST, most: float = MOST) -> None:
+    """Whether a number is in a range, by default in that of quantities which must be positive.
+
+    Parameters
+    ----------
+    what : str
+        The argument and its value, for the message.
+    value, least, most : float
+
+    Raises
+    ------
+    ValueError
+        If it is not, or is NaN.
+    """
+    if not least <= value <= most:
+        raise ValueError(f"{what}; allowed: {least:g} to {most:g}")
 
 
 def check_memory(

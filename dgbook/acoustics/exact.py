@@ -6,7 +6,8 @@ number, and returns the four fields [p, u, v, w].
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
@@ -110,6 +111,13 @@ class PlaneWave:
         p = np.exp(-(((t - self.delay - along) / self.width) ** 2))
         Z = np.sqrt(self.kappa * self.rho)
         return [p, *(d * p / Z for d in self.direction)]
+
+
+def amplitude(incoming: Callable) -> float:
+    """The largest value of a field of what comes in: of plane waves; else inf, nobody knows."""
+    if isinstance(incoming, PlaneWave):
+        return max(1.0, 1 / float(np.sqrt(incoming.kappa * incoming.rho)))
+    return math.inf
 
 
 @dataclass(frozen=True)

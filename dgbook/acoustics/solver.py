@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 
 from dgbook.acoustics import reference, sparse_or_dense
+from dgbook.acoustics.exact import amplitude
 from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
 from dgbook.acoustics.launch.fused import FusedLauncher
 from dgbook.acoustics.launch.nodal import ElementPlan, NodalLauncher, NodePlan
@@ -33,7 +34,7 @@ LAUNCHERS = {
 PAPER = {"nodal": "node", "bernstein": "factored"}
 """Which of the paper's sets of kernels runs if no plan is given, see `plans.KERNEL_SETS`."""
 
-REFERENCE_ARRAYS = {"nodal": (7, 2), "bernstein": (9, 10)}
+REFERENCE_ARRAYS = {"nodal": (8, 2), "bernstein": (10, 10)}
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
 Launcher = NodalLauncher | BernsteinLauncher | FusedLauncher | BernsteinFusedLauncher
@@ -188,6 +189,9 @@ class Solver(NodalSolver):
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
+
+    def _incoming(self) -> float:
+        return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 
     def _energy_weights(self) -> np.ndarray:
         return np.stack([1 / self.operator.kappa, *3 * [self.operator.rho]]).astype(np.float64)

@@ -73,10 +73,9 @@ def choose_plan(order: int, dtype: str, device: Device, language: str | None = N
             return not illegal_dense(plan, dense, capability)
         return not bernstein_fused.illegal(plan, sparse, capability)
 
-    for kind in (BernsteinFusedPlan, FusedPlan):
-        if plan := remembered(kind, subject(language), device, order, dtype, legal):
-            return plan
-    return _faster(order).choose_plan(order, dtype, device, language)
+    kinds = BernsteinFusedPlan | FusedPlan
+    plan = remembered(kinds, subject(language), device, order, dtype, legal)
+    return plan or _faster(order).choose_plan(order, dtype, device, language)
 
 
 def launcher(

@@ -82,6 +82,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.wave_delay is not None:
         options.check_finite("--wave-delay", arguments.wave_delay)
     files = running.files_of(arguments, write_fields)
+    with files.claimed():
+        _run(arguments, files)
+
+
+def _run(arguments: argparse.Namespace, files: running.Files) -> None:
     mesh = _mesh(arguments)
     words = running.words_of(arguments.boundary, list(mesh.boundary), WORDS, "soft")
     matter = {name: running.matter_of(name, getattr(arguments, name), mesh) for name in MATTER}

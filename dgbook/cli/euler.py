@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import sys
 from pathlib import Path
 
+from dgbook.arguments import LEAST_MACH, MOST, MOST_MACH, check_range
 from dgbook.cli import checkpoint, options, running
 from dgbook.cli.fields.euler import write_fields
 from dgbook.euler.cost import STAGES
 from dgbook.euler.exact import Stream, Vortex
 from dgbook.euler.problem import FIELDS, FLUXES, GAMMA
-from dgbook.euler.solver import PATHS, FlowError, Solver
+from dgbook.euler.solver import PATHS, Solver
 from dgbook.gpu import device as find_device
 from dgbook.lab import euler as measure
 from dgbook.lab import measuring
@@ -78,12 +78,18 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Solve the Euler equations in a square or on a Gmsh file, and write files for ParaView."""
-    for option in ("t_end", "mach", "radius"):
-        options.check_positive(f"--{option.replace('_', '-')}", getattr(arguments, option))
+    options.check_positive("--t-end", arguments.t_end)
+    check_range(f"--mach {arguments.mach}", arguments.mach, LEAST_MACH, MOST_MACH)
+    check_range(f"--radius {arguments.radius}", arguments.radius)
+    check_range(f"--strength {arguments.strength}", arguments.strength, -MOST)
     options.check_finite("--angle", arguments.angle)
-    options.check_finite("--strength", arguments.strength)
     options.check_finite("--center", *arguments.center)
     files = running.files_of(arguments, write_fields)
+    with files.claimed():
+        _run(arguments, files)
+
+
+def _run(arguments: argparse.Namespace, files: running.Files) -> None:
     mesh, words = _domain(arguments)
     stream, vortex = _flows(arguments, mesh)
     initial = _initial(arguments, words)
@@ -122,15 +128,8 @@ def run(arguments: argparse.Namespace) -> None:
     first = march.done
     print(_description(solver, march, needs, words, arguments, initial), flush=True)
     keep = running.keeper(files.checkpoint, march, entropy, problem)
-    try:
-        seconds = running.advance(solver, march, files, keep, arguments.checkpoint_every)
-        u = march.state()
-    except FlowError as error:
-        if files.output:
-            path = files.output.with_name(f"{files.output.stem}_last_good.vtu")
-            write_fields(path, solver, error.state)
-            print(f"the last good state, t = {error.time:.6g}, is in {path}", file=sys.stderr)
-        raise
+    seconds = running.advance(solver, march, files, keep, arguments.checkpoint_every)
+    u = march.state()
     print(f"entropy {entropy:.10g} at t = 0, {solver.entropy(u):.10g} at t = {march.time:g}")
     if _is_known(initial, words, vortex):
         print(f"L2 error {solver.l2_error(u, exact, march.time):.3e}")

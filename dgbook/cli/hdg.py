@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.arguments import check_integer, check_memory
+from dgbook.arguments import LEAST_MACH, MOST_MACH, check_integer, check_memory, check_range
 from dgbook.cli import options, running
 from dgbook.cli.fields.hdg import write_fields
 from dgbook.element import MAX_ORDER
@@ -197,7 +196,7 @@ def _convection(arguments: argparse.Namespace) -> Case:
         raise ValueError(f"--velocity {velocity}; allowed: {arguments.dim} numbers")
     options.check_finite("--velocity", *velocity)
     kappa = arguments.diffusivity
-    options.check_positive("--diffusivity", kappa)
+    check_range(f"--diffusivity {kappa}", kappa)
     problem = ConvectionDiffusion(exact.source(velocity, kappa), exact, velocity, kappa)
     about = f"velocity {velocity}, diffusivity {kappa:g}, u = sin(pi x) sin(pi y) ..."
     return Scalar(problem, _square(arguments), about)
@@ -295,12 +294,15 @@ CASES = dict(zip(PROBLEMS, (_poisson, _convection, _couette, _body), strict=True
 
 def _check(arguments: argparse.Namespace) -> None:
     """Raise ValueError or FileNotFoundError for what no problem can have."""
-    for name in ("reynolds", "mach", "temperature", "tolerance", "max_steps"):
+    for name in ("tolerance", "max_steps"):
+        options.check_positive(f"--{name.replace('_', '-')}", getattr(arguments, name))
+    ranges = {"reynolds": (), "mach": (LEAST_MACH, MOST_MACH), "temperature": ()}
+    for name, limits in ranges.items():
         value = getattr(arguments, name)
         if value is not None:
-            options.check_positive(f"--{name.replace('_', '-')}", value)
+            check_range(f"--{name} {value}", value, *limits)
     options.check_count("--around", arguments.around, np.iinfo(np.int32).max)
-    options.check_positive("--radius", arguments.radius)
+    check_range(f"--radius {arguments.radius}", arguments.radius)
     options.check_finite("--angle", arguments.angle)
     if arguments.problem in GAS and arguments.dim != 2:
         raise ValueError(f"--dim {arguments.dim} with --problem {arguments.problem}; allowed: 2")
@@ -314,10 +316,8 @@ def _check(arguments: argparse.Namespace) -> None:
         return
     if output.suffix != ".vtu":
         raise ValueError(f"--output {output}; allowed: a name that ends in .vtu")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"--output {output}: there is no folder {output.parent}")
-    if not os.access(output.parent, os.W_OK | os.X_OK) or output.is_dir():
-        raise ValueError(f"--output {output} cannot be written")
+    running.check_place("--output", output)
+    running.refuse_mesh_as_output(arguments.mesh, output)
 
 
 def _refuse_large(option: str, K: int, arguments: argparse.Namespace) -> None:

@@ -57,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
         return arguments.command(arguments)
     except (FileNotFoundError, MemoryError, RuntimeError, ValueError) as error:
-        print(textwrap.fill(f"python -m dgbook: {error}", 100), file=sys.stderr)
+        told = f"python -m dgbook: {error}"  # names of files stay whole
+        kept = {"break_on_hyphens": False, "break_long_words": False}
+        print(textwrap.fill(told, 100, **kept), file=sys.stderr)
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
         print("python -m dgbook: interrupted", file=sys.stderr)

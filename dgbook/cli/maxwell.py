@@ -77,6 +77,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.wave_delay is not None:
         options.check_finite("--wave-delay", arguments.wave_delay)
     files = running.files_of(arguments, write_fields)
+    with files.claimed():
+        _run(arguments, files)
+
+
+def _run(arguments: argparse.Namespace, files: running.Files) -> None:
     mesh = _mesh(arguments)
     words = _words(arguments.boundary, mesh)
     matter = {

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import secrets
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -35,21 +36,35 @@ LEVEL = 1  # of zlib, the fastest: fields compress badly, connectivity well at a
 TYPES = {"f4": "Float32", "f8": "Float64", "i4": "Int32", "i8": "Int64", "u1": "UInt8"}
 
 
+class WriteError(RuntimeError):
+    """A file could not be written; what had its name before is still there, and whole."""
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the place of `path` when all is written, or not at all.
 
-    It is written beside its place and moved there: an interruption leaves the old file whole.
+    It is written beside its place, under a name that no other process has, and moved there: an
+    interruption leaves the old file whole.
+
+    Raises
+    ------
+    WriteError
+        If the operating system refuses: the disk is full, or the folder cannot be written to.
     """
-    beside = path.with_name(path.name + ".part")
+    beside = path.with_name(f".dgbook-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        with open(beside, "wb") as file:
+        with open(beside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or error
+            raise WriteError(f"{path} cannot be written: {reason}. What was there stays") from error
         raise
 
 

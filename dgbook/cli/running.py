@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from dgbook.arguments import check_memory
+from dgbook.arguments import check_memory, check_range
 from dgbook.cli import checkpoint
 from dgbook.cli.checkpoint import Checkpoint
 from dgbook.cli.options import check_count
@@ -26,7 +26,7 @@ from dgbook.element import NodalElement
 from dgbook.gpu import device as find_device
 from dgbook.lab.numbers import live
 from dgbook.mesh import Mesh, face_vertices, read
-from dgbook.nodal.solving import March, NodalSolver
+from dgbook.nodal.solving import BlowUpError, March, NodalSolver
 
 MESH_BYTES = {1: 130, 2: 220, 3: 330}
 """Of an element, by dimensions, while `dgbook.mesh.box` makes it: peaks measured."""
@@ -49,8 +49,8 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--checkpoint",
         type=Path,
-        help="what to resume from, removed when the run is over; OUTPUT.checkpoint.npz if not "
-        "given. Saved now and then, and on Ctrl-C",
+        help="what to resume from, a name that ends in .checkpoint, removed when the run is over; "
+        "OUTPUT.checkpoint if not given. Saved now and then, and on Ctrl-C",
     )
     files.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
     files.add_argument("--resume", action="store_true", help="go on from the checkpoint")
@@ -167,7 +167,7 @@ def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the mesh has no volume of that name, or a value is not positive and finite.
+        If the mesh has no volume of that name, or a value is none that `check_range` allows.
     """
     values = np.ones(mesh.K)
     for text in options:
@@ -176,8 +176,7 @@ def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
             value = float(number)
         except ValueError:
             value = math.nan
-        if not 0 < value < math.inf:
-            raise ValueError(f"--{option} {text}; allowed: a positive, finite number")
+        check_range(f"--{option} {text}", value)
         values[slice(None) if name is None else mesh.regions[name]] = value
     return values
 
@@ -250,6 +249,10 @@ class Files:
     checkpoint: Path | None
     write_fields: Callable[[Path, NodalSolver, np.ndarray], None]
 
+    def claimed(self) -> AbstractContextManager[None]:
+        """Inside, no other run can write the checkpoint: see `dgbook.cli.checkpoint.claimed`."""
+        return checkpoint.claimed(self.checkpoint)
+
     def due(self, march: March) -> bool:
         """Whether the fields are to be written now."""
         if self.output is None:
@@ -267,6 +270,14 @@ class Files:
             self.output.with_suffix(".pvd"),
             [(march.start + n * march.dt, self._frame(march, n)) for n in steps],
         )
+
+    def write_last_good(self, solver: NodalSolver, error: BlowUpError) -> None:
+        """Write the last good state of a run that has blown up, if there is a name for it."""
+        if self.output is None:
+            return
+        path = self.output.with_name(f"{self.output.stem}_last_good.vtu")
+        self.write_fields(path, solver, error.state)
+        print(f"the last good state, t = {error.time:.6g}, is in {path}", file=sys.stderr)
 
     def written(self, march: March) -> str:
         """The names of the files of a run that is over."""
@@ -294,22 +305,45 @@ def files_of(arguments: argparse.Namespace, write_fields: Callable) -> Files:
     if every is not None and (every < 1 or not output):
         raise ValueError(f"--every {every}; allowed: 1 or more steps, with --output")
     if output and not kept:
-        kept = output.with_suffix(".checkpoint.npz")
+        kept = output.with_suffix(checkpoint.SUFFIX)
     if arguments.resume and not kept:
         raise ValueError("--resume needs --checkpoint or --output, to know what to resume")
     for option, path in (("--output", output), ("--checkpoint", kept)):
-        if path is None:
-            continue
-        folder = path.parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"{option} {path}: there is no folder {folder}")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise ValueError(f"{option} {path}: the folder {folder} cannot be written to")
-        if path.is_dir():
-            raise ValueError(f"{option} {path}: this is a folder; allowed: a file")
+        if path is not None:
+            check_place(option, path)
+    refuse_mesh_as_output(arguments.mesh, output)
+    if kept:
+        if kept.suffix != checkpoint.SUFFIX:
+            raise ValueError(
+                f"--checkpoint {kept}; allowed: a name that ends in {checkpoint.SUFFIX}"
+            )
+        checkpoint.refuse_other_file(kept)
     if not arguments.checkpoint_every >= 0:
         raise ValueError(f"--checkpoint-every {arguments.checkpoint_every}; allowed: 0 or more")
     return Files(output, every, kept, write_fields)
+
+
+def check_place(option: str, path: Path) -> None:
+    """Whether a file can be made where an option says.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no such folder, it cannot be written to, or there is a folder of that name.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{option} {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(f"{option} {path}: the folder {folder} cannot be written to")
+    if path.is_dir():
+        raise ValueError(f"{option} {path}: this is a folder; allowed: a file")
+
+
+def refuse_mesh_as_output(mesh: Path | None, output: Path | None) -> None:
+    """Raise a ValueError if a run would write its fields over the mesh that it reads."""
+    if mesh and output and mesh.exists() and output.exists() and mesh.samefile(output):
+        raise ValueError(f"--output {output} is the file of --mesh; allowed: another file")
 
 
 # -------------------------------------------------------------------------------------- the loop
@@ -346,10 +380,19 @@ def begin(
     march : March
     total : float
         At t = 0.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no checkpoint to resume from, or it is not one of this run.
     """
     if resume:
-        kept = checkpoint.load(files.checkpoint, problem)
-        march = solver.march(kept.u, t_end, kept.dt, done=kept.done)
+        shape = (len(solver.fields), solver.mesh.K, solver.element.Np)
+        kept = checkpoint.load(files.checkpoint, problem, shape, solver.dtype)
+        try:
+            march = solver.march(kept.u, t_end, kept.dt, done=kept.done)
+        except ValueError as error:  # all that was not in the file has been checked
+            raise ValueError(f"checkpoint {files.checkpoint}: {error}") from error
         if not march.restore(kept.u, kept.raw):
             print("other kernels wrote the checkpoint: the same fields, rounded")
         return march, kept.total
@@ -404,27 +447,50 @@ def keeper(
 def advance(
     solver: NodalSolver, march: March, files: Files, keep: Callable[[], None], seconds: float
 ) -> float:
-    """Take the steps, show and write what there is to see; the time of the steps, in seconds."""
+    """Take the steps, show and write what there is to see; the time of the steps, in seconds.
+
+    Raises
+    ------
+    BlowUpError
+        If a state is not what the equations allow; the last good one is written beside the output.
+    KeyboardInterrupt
+        If somebody asked for it; a checkpoint has been saved.
+    """
+    try:
+        return _advance(solver, march, files, keep, seconds)
+    except BlowUpError as error:
+        files.write_last_good(solver, error)
+        raise
+
+
+def _advance(
+    solver: NodalSolver, march: March, files: Files, keep: Callable[[], None], seconds: float
+) -> float:
     bar = tqdm(total=march.count, initial=march.done, desc="time steps", leave=False)
+    watch = solver.watch(march)
     with bar, interruptions() as asked:
         if files.every and march.done == 0:
             files.write(solver, march)
         stepping, begin = 0.0, time.perf_counter()
         kept = begin
         while march.done < march.count and not asked:
-            march.step()
+            watch.step()
             bar.set_postfix_str(f"t = {march.time:.4g}", refresh=False)
             bar.update()
             save = time.perf_counter() - kept >= seconds and march.done < march.count
             if save or files.due(march):
                 solver.device.synchronize()
                 stepping += time.perf_counter() - begin
+                watch.look(closely=True)
                 if files.due(march):
                     files.write(solver, march)
                 if save:
                     keep()
                     kept = time.perf_counter()
                 begin = time.perf_counter()
+    solver.device.synchronize()
+    stepping += time.perf_counter() - begin
+    watch.look(closely=True)
     if march.done < march.count:
         keep()
         if files.checkpoint:
@@ -434,8 +500,7 @@ def advance(
                 file=sys.stderr,
             )
         raise KeyboardInterrupt
-    solver.device.synchronize()
-    return stepping + time.perf_counter() - begin
+    return stepping
 
 
 @contextmanager
@@ -483,4 +548,4 @@ def report(solver: NodalSolver, march: March, files: Files, stages: int, seconds
     if files.output:
         print("written:", files.written(march))
     if files.checkpoint:
-        files.checkpoint.unlink(missing_ok=True)
+        checkpoint.remove(files.checkpoint)

@@ -13,6 +13,8 @@ import numpy as np
 
 from dgbook.arguments import check_memory
 from dgbook.cli import options
+from dgbook.cli.output import replacing
+from dgbook.cli.running import check_place
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.lab import measuring
@@ -48,8 +50,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Advance a problem in one dimension, and say how far it is from the exact solution."""
     options.check_count("--steps", arguments.steps, MOST_STEPS)
     output = arguments.output
-    if output and (output.suffix != ".npz" or not output.parent.is_dir()):
-        raise ValueError(f"--output {output}; allowed: a name that ends in .npz, in a folder")
+    if output:
+        if output.suffix != ".npz":
+            raise ValueError(f"--output {output}; allowed: a name that ends in .npz")
+        check_place("--output", output)
     plan = None
     if arguments.threads is not None:
         plan = Plan(arguments.threads, arguments.points, arguments.tile_steps)
@@ -87,7 +91,8 @@ def run(arguments: argparse.Namespace) -> None:
     rate = live(seconds / steps * 1e6, "us", solver.device)
     print(f"{rate} a step, with what is compiled, copied and recorded before the first")
     if output:
-        np.savez(output, x=solver.x, t=t, **dict(zip(solver.problem.fields, u, strict=True)))
+        with replacing(output) as file:
+            np.savez(file, x=solver.x, t=t, **dict(zip(solver.problem.fields, u, strict=True)))
         print(f"written: {output}")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dgbook.arguments import LEAST_MACH, MOST, MOST_MACH, check_range
 from dgbook.euler.problem import GAMMA, conservative
 
 
@@ -21,7 +22,7 @@ class Stream:
     Raises
     ------
     ValueError
-        If density or pressure is not positive.
+        If density or pressure is none that `check_range` allows, or the velocity too large.
     """
 
     rho: float = 1.0
@@ -31,8 +32,9 @@ class Stream:
 
     def __post_init__(self) -> None:
         for name in ("rho", "p"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} = {getattr(self, name)}; allowed: positive")
+            check_range(f"{name} = {getattr(self, name)}", getattr(self, name))
+        for name in ("u", "v"):
+            check_range(f"{name} = {getattr(self, name)}", getattr(self, name), -MOST)
 
     def __call__(self, x: np.ndarray, y: np.ndarray, t: float) -> np.ndarray:
         """The conservative fields, (4, ...)."""
@@ -67,6 +69,11 @@ class Vortex:
         Side of a periodic box: what leaves it comes back. Every point then sees the nearest image
         of the vortex. That is the solution but for the tails of the others, and for the jump of the
         tail where the nearest image changes: 2.9e-6 in the paper's box of side 10.
+
+    Raises
+    ------
+    ValueError
+        If the radius or the Mach number is not positive, or a number is absurd.
     """
 
     strength: float = 0.3
@@ -75,6 +82,11 @@ class Vortex:
     velocity: tuple[float, float] = (0.5**0.5, 0.5**0.5)
     center: tuple[float, float] = (0.0, 0.0)
     period: float | None = None
+
+    def __post_init__(self) -> None:
+        check_range(f"strength = {self.strength}", self.strength, -MOST)
+        check_range(f"radius = {self.radius}", self.radius)
+        check_range(f"mach = {self.mach}", self.mach, LEAST_MACH, MOST_MACH)
 
     def __call__(self, x: np.ndarray, y: np.ndarray, t: float) -> np.ndarray:
         """The conservative fields, (4, ...)."""

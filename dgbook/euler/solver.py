@@ -18,7 +18,15 @@ from dgbook.euler.plan import HEALTHY, PaperPlan
 from dgbook.euler.problem import FIELDS, entropy_density, sound_speed, velocity
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
-from dgbook.nodal.solving import ELEMENTS_AT_A_TIME, DeviceStepper, HostStepper, March, NodalSolver
+from dgbook.nodal.solving import (
+    ELEMENTS_AT_A_TIME,
+    BlowUpError,
+    DeviceStepper,
+    HostStepper,
+    March,
+    NodalSolver,
+    Watch,
+)
 from dgbook.time import rk4
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
@@ -27,7 +35,7 @@ CHECK_EVERY = 32
 """Steps on a device after which the host asks whether a state was impossible."""
 
 
-class FlowError(RuntimeError):
+class FlowError(BlowUpError):
     """The flow has left what a gas can be: a density or a pressure is not positive, or not finite.
 
     Attributes
@@ -44,9 +52,11 @@ class FlowError(RuntimeError):
         super().__init__(
             f"{what} in element {element}, in the steps after t = {time:.6g}: the flow is not "
             "resolved, or the step is too long. Allowed are a finer mesh, another order, the flux "
-            "'rusanov' or a smaller dt; this error's `state` is the last good one"
+            "'rusanov' or a smaller dt; this error's `state` is the last good one",
+            time,
+            state,
         )
-        self.time, self.element, self.state = time, element, state
+        self.element = element
 
 
 class Solver(NodalSolver):
@@ -184,6 +194,10 @@ class Solver(NodalSolver):
             raise ValueError(f"u has {what} in element {k}; allowed: positive")
         return super().march(u, t_end, self.stable_dt(u) if dt is None else dt, t, done)
 
+    def watch(self, march: March) -> FlowWatch:
+        """What looks at the states of a march: its steps do, as the class says."""
+        return FlowWatch(march)
+
     def entropy(self, u: np.ndarray) -> float:
         """The integral of -rho s / (gamma - 1), s = log(p / rho^gamma), by the volume quadrature.
 
@@ -205,6 +219,15 @@ class Solver(NodalSolver):
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
+
+
+class FlowWatch(Watch):
+    """Leaves the looking to the steps, which know what a gas can be."""
+
+    def look(self, closely: bool = False) -> None:
+        """Have steps on a device asked about that nobody has asked about yet."""
+        if closely:
+            self.march.stepper.check()
 
 
 class Outside:
@@ -337,6 +360,9 @@ class HostSteps(HostStepper):
     """Time steps by NumPy, each of them checked."""
 
     advance = staticmethod(rk4.advance)
+
+    def check(self) -> None:
+        """Nothing: `step` has looked."""
 
     def step(self, t: float) -> None:
         """One step from time t.

@@ -65,6 +65,16 @@ class Device:
         """Copy an array of this device to a new NumPy array."""
         return array.get() if self.kind == "cuda" else np.array(array)
 
+    def sum_of_squares(self, array: Any) -> float:
+        """The sum of squares of an array of this device, accumulated in fp64, by one pass over it.
+
+        The device waits for the host. What is infinite or NaN in the array makes the sum so.
+        """
+        if self.kind == "cuda":
+            return float(_sum_of_squares()(array).get())
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(np.einsum("i,i->", array.ravel(), array.ravel(), dtype=np.float64))
+
     def synchronize(self) -> None:
         """Wait until the device has done all that was asked of it."""
         if self.kind == "cuda":
@@ -200,6 +210,16 @@ def device(name: str = "auto") -> Device:
         raise RuntimeError(trouble)
     return _cpu(
         f"{trouble} Until then solvers run their NumPy reference and kernels the simulator."
+    )
+
+
+@lru_cache
+def _sum_of_squares() -> Any:
+    """CuPy's reduction, compiled when first called for each type."""
+    import cupy
+
+    return cupy.ReductionKernel(
+        "T x", "float64 y", "(double)x * (double)x", "a + b", "y = a", "0", "sum_of_squares"
     )
 
 

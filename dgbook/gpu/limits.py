@@ -7,6 +7,8 @@ from dataclasses import dataclass
 WARP = 32  # lanes: threads that run in step
 FULL_MASK = 0xFFFFFFFF  # all lanes of a warp
 MAX_THREADS = 1024  # in a block
+MAX_BLOCKS = 32  # on a multiprocessor
+MAX_UNROLL = 64  # turns of a loop: with more, compilers take minutes
 STATIC_SHARED_LIMIT = 48 * 1024  # bytes a block; what needs more must ask for it at the launch
 REGISTERS = 65536  # 32-bit registers of a multiprocessor, on all of these architectures
 REGISTER_UNIT = 256  # registers are given to warps in multiples of this

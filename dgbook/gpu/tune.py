@@ -1,16 +1,19 @@
 """Search launch plans by timing them, and remember every timing on disk.
 
-What is remembered: one line of JSON for each plan measured, in one file a device. A line is
-written as soon as its plan is measured, so an interrupted search loses nothing and goes on where it
-stopped. Timings made by another version of dgbook are not believed: its kernels may differ. Plans
-that failed are tried again by the next search, since the fault may have been the caller's; those
-that left the device unusable are not.
+What is remembered: one line of JSON for each plan measured, in one file a device. A line is written
+as soon as its plan is measured, so an interrupted search loses nothing and goes on where it
+stopped. What is read is treated as if a stranger had written it: a line that no search writes
+counts as forgotten, and so does a plan that is none of its kernel's. Timings made by another
+version of dgbook are not believed: its kernels may differ. Plans that failed are tried again by the
+next search, since the fault may have been the caller's; those that left the device unusable are
+not.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import random
 import re
@@ -19,14 +22,19 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from tqdm.auto import tqdm
 
 import dgbook
 from dgbook.gpu.device import Device
+from dgbook.gpu.limits import MAX_THREADS
 from dgbook.gpu.timing import FEWEST_SAMPLES, as_device, measurable, measure
+
+DEEPEST = 4
+"""Levels of lists in a plan's field."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,9 +137,8 @@ def tune(
     RuntimeError
         If all plans failed (the reasons are in the message), or for the simulator, or if a plan
         has left the device unusable: then restart Python and call again, the search goes on
-        after that plan.
-    OSError
-        If the folder cannot be written, before anything is measured.
+        after that plan. Also if the folder cannot be written, before anything is measured, or the
+        disk becomes full.
     MemoryError
         If `run` runs out of memory, which says nothing about the plan.
     KeyboardInterrupt
@@ -203,27 +210,34 @@ def best(
 
 
 def remembered(
-    kind: type, name: str, device: Device, order: int, dtype: Any, legal: Callable[[Any], bool]
+    kind: type | UnionType,
+    name: str,
+    device: Device,
+    order: int,
+    dtype: Any,
+    legal: Callable[[Any], bool],
 ) -> Any | None:
     """The fastest plan remembered for a kernel as a dataclass, or None.
 
     Parameters
     ----------
     kind : type
-        The dataclass that was tuned.
+        The dataclass that was tuned, or a union of those that were.
     name, device, order, dtype
         As for `best`. On other devices than a GPU nothing is remembered.
     legal : function
         Whether a plan can run; a plan that cannot counts as forgotten, as does one with other
-        fields than `kind` has today.
+        fields than `kind` has today, or with values that those cannot have.
     """
     if device.kind != "cuda":
         return None
-    values = best(name, device, order, dtype)
-    if not values or values.keys() != {field.name for field in dataclasses.fields(kind)}:
-        return None
-    plan = kind(**values)
-    return plan if legal(plan) else None
+    trials = _trials(_path(device, None), _subject(name, device, order, dtype))
+    for trial in sorted(trials, key=lambda trial: trial.seconds_median):
+        for one in get_args(kind) or (kind,):
+            plan = None if trial.failure else _plan(one, trial.plan)
+            if plan is not None and legal(plan):
+                return plan
+    return None
 
 
 def forget(
@@ -254,11 +268,10 @@ def forget(
     kept = [line for line in lines if any(line.get(f) != v for f, v in wanted.items())]
     if len(kept) < len(lines):
         # Written beside and moved, so that an interruption leaves the old file or the new one.
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, delete=False, encoding="utf-8"
-        ) as new:
-            new.writelines(json.dumps(line) + "\n" for line in kept)
-        os.replace(new.name, path)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            new = Path(folder) / path.name
+            new.write_text("".join(json.dumps(line) + "\n" for line in kept), encoding="utf-8")
+            os.replace(new, path)
     return len(lines) - len(kept)
 
 
@@ -347,13 +360,19 @@ def _subject(name: str, device: Device, order: int, dtype: Any) -> dict[str, Any
 def _require_writable(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.is_file():  # a pipe would keep us waiting for a reader
+            raise OSError("it is not a file")
         with path.open("ab"):
             pass
     except OSError as error:
-        raise OSError(
-            f"timings cannot be remembered in {path} ({error}); give tune(..., folder=...) "
-            "a folder that can be written"
-        ) from error
+        raise _not_writable(path, error) from error
+
+
+def _not_writable(path: Path, error: OSError) -> RuntimeError:
+    return RuntimeError(
+        f"timings cannot be remembered in {path} ({error}); give tune(..., folder=...) "
+        "a folder that can be written"
+    )
 
 
 def _append(path: Path, what: Mapping[str, Any], trial: Trial) -> None:
@@ -362,23 +381,29 @@ def _append(path: Path, what: Mapping[str, Any], trial: Trial) -> None:
     if trial.failure:
         line["seconds_median"] = None  # JSON has no infinity
     text = json.dumps(line, allow_nan=False).encode() + b"\n"
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        if size:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":  # an interrupted write: do not let it spoil this line
-                text = b"\n" + text
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
     try:
-        os.write(descriptor, text)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size:
+                file.seek(-1, os.SEEK_END)
+                if file.read(1) != b"\n":  # an interrupted write: do not let it spoil this line
+                    text = b"\n" + text
+        with path.open("ab", buffering=0) as file:
+            file.write(text)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise _not_writable(path, error) from error
 
 
 def _lines(path: Path) -> Sequence[Mapping[str, Any]]:
-    """The lines of a file that are whole; a torn one is as good as not written."""
-    return _parsed(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else ()
+    """The lines of a file that a search can have written; where it cannot be read, none.
+
+    A torn line is as good as not written. A pipe in the file's place would keep us waiting.
+    """
+    try:
+        return _parsed(path.read_bytes().decode(errors="replace")) if path.is_file() else ()
+    except OSError:
+        return ()
 
 
 @lru_cache(maxsize=1)
@@ -388,9 +413,57 @@ def _parsed(text: str) -> Sequence[Mapping[str, Any]]:
     for line in text.splitlines():
         try:
             found.append(json.loads(line))
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # not JSON; or too many digits, or brackets
             continue
-    return [line for line in found if isinstance(line, dict)]
+    return [line for line in found if isinstance(line, dict) and _is_sound(line)]
+
+
+def _is_sound(line: Mapping[str, Any]) -> bool:
+    """Whether a search can have written a line: its trial's fields are what trials have."""
+    plan, seconds, iqr, samples, failure, fatal = (
+        line.get(field.name) for field in dataclasses.fields(Trial)
+    )
+    if not (isinstance(plan, dict) and all(_is_plain(value) for value in plan.values())):
+        return False
+    if not (isinstance(failure, str) and type(fatal) is bool and type(samples) is int):
+        return False
+    if failure:
+        return seconds is None
+    timed = all(type(value) in (int, float) and math.isfinite(value) for value in (seconds, iqr))
+    return timed and seconds > 0 and iqr >= 0 and samples >= FEWEST_SAMPLES and not fatal
+
+
+def _is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether JSON's value is one that a plan's field can have."""
+    if isinstance(value, list):
+        return depth < DEEPEST and all(_is_plain(part, depth + 1) for part in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | int)
+
+
+def _plan(kind: type, values: Mapping[str, Any]) -> Any | None:
+    """A plan of these values, or None if `kind` cannot have them."""
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    if values.keys() != set(names) or not all(_fits(values[name], hints[name]) for name in names):
+        return None
+    try:
+        return kind(**values)
+    except (TypeError, ValueError):  # it says itself what it allows
+        return None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value has the type of a plan's field; no count of a launch is above 1024."""
+    parts = get_args(hint)
+    if get_origin(hint) is tuple:
+        return (
+            isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+        )
+    if parts:
+        return any(_fits(value, part) for part in parts)
+    return type(value) is hint and (hint is not int or abs(value) <= MAX_THREADS)
 
 
 def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:
@@ -399,8 +472,6 @@ def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:
     fields = [field.name for field in dataclasses.fields(Trial)]
     for line in _lines(path):
         if any(line.get(key) != value for key, value in what.items()):
-            continue
-        if not all(field in line for field in fields) or not isinstance(line["plan"], dict):
             continue
         values = {field: line[field] for field in fields}
         values["plan"] = {key: _tuples(value) for key, value in line["plan"].items()}

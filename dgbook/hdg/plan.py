@@ -9,7 +9,14 @@ import numpy as np
 
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
-from dgbook.gpu.limits import ARCHITECTURES, MAX_THREADS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.limits import (
+    ARCHITECTURES,
+    MAX_BLOCKS,
+    MAX_THREADS,
+    MAX_UNROLL,
+    STATIC_SHARED_LIMIT,
+    WARP,
+)
 from dgbook.gpu.tune import remembered
 
 METHODS = ("paper", "fused", "sliced", "wide", "bulk")
@@ -151,6 +158,9 @@ def illegal(plan: Plan, shape: Shape, capability: tuple[int, int] | None = None)
         return "stages and turns are for bulk copies"
     if plan.method == "bulk" and (capability or HOPPER) < HOPPER:
         return f"no bulk copies for compute capability {capability}; allowed: from {HOPPER}"
+    if plan.resident > MAX_BLOCKS or plan.unroll > MAX_UNROLL:
+        counts = f"resident = {plan.resident}, unroll = {plan.unroll}"
+        return f"{counts}; allowed: {MAX_BLOCKS}, {MAX_UNROLL}"
     nbytes = shared_bytes(plan, shape)
     most = STATIC_SHARED_LIMIT
     if plan.method == "bulk":

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.arguments import LEAST_MACH, MOST, MOST_MACH, check_range
 from dgbook.nodal.boundary import stacked_fields
 
 
@@ -49,7 +50,7 @@ class Isothermal:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive("temperature", self.temperature)
+        check_range(f"temperature = {self.temperature!r}", self.temperature)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,8 +188,8 @@ class ConvectionDiffusion(Problem):
     length: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_positive("diffusivity", self.diffusivity)
-        _check_positive("length", self.length)
+        check_range(f"diffusivity = {self.diffusivity!r}", self.diffusivity)
+        check_range(f"length = {self.length!r}", self.length)
 
     def names(self, dim: int) -> tuple[str, ...]:
         """One component, u."""
@@ -258,8 +259,8 @@ class Poisson(Problem):
     components: int = 1
 
     def __post_init__(self) -> None:
-        _check_positive("diffusivity", self.diffusivity)
-        _check_positive("length", self.length)
+        check_range(f"diffusivity = {self.diffusivity!r}", self.diffusivity)
+        check_range(f"length = {self.length!r}", self.length)
         if self.components not in range(1, 65):
             raise ValueError(f"components = {self.components!r}; allowed: an integer, 1 to 64")
 
@@ -351,12 +352,14 @@ class NavierStokes(Problem):
     linear = False
 
     def __post_init__(self) -> None:
-        for name in ("reynolds", "mach", "prandtl"):
-            _check_positive(name, getattr(self, name))
-        if not self.gamma > 1:
-            raise ValueError(f"gamma = {self.gamma!r}; allowed: above 1")
-        if self.stabilisation_factor is not None:
-            _check_positive("stabilisation_factor", self.stabilisation_factor)
+        for name in ("reynolds", "prandtl"):
+            check_range(f"{name} = {getattr(self, name)!r}", getattr(self, name))
+        check_range(f"mach = {self.mach!r}", self.mach, LEAST_MACH, MOST_MACH)
+        if not 1 < self.gamma < MOST:
+            raise ValueError(f"gamma = {self.gamma!r}; allowed: above 1, below {MOST:g}")
+        factor = self.stabilisation_factor
+        if factor is not None:
+            check_range(f"stabilisation_factor = {factor!r}", factor)
 
     def names(self, dim: int) -> tuple[str, ...]:
         """rho, rho_u, rho_v, (rho_w,) rho_E."""
@@ -593,6 +596,9 @@ class Stream:
     direction: tuple[float, ...] = (1.0, 0.0)
     gamma: float = 1.4
 
+    def __post_init__(self) -> None:
+        check_range(f"mach = {self.mach!r}", self.mach, LEAST_MACH, MOST_MACH)
+
     def __call__(self, *x: np.ndarray) -> np.ndarray:
         """The conservative fields, (n_c, ...)."""
         gas = NavierStokes(1.0, self.mach, gamma=self.gamma)
@@ -621,8 +627,3 @@ def _check_given(dim: int, conditions: list[Any]) -> None:
 
 def _coordinates(dim: int) -> str:
     return f"({', '.join('xyz'[:dim])})"
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not value > 0:
-        raise ValueError(f"{name} = {value!r}; allowed: positive")

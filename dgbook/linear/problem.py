@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dgbook.arguments import check_choice
+from dgbook.arguments import check_choice, check_range
 
 FLUXES = ("upwind", "central")
 CONDITIONS = ("outflow", "absorbing", "wall", "soft")
@@ -91,13 +91,13 @@ def advection(velocity: float | Sequence[float]) -> System:
     Raises
     ------
     ValueError
-        If the velocity is zero or not finite, or has more than three components.
+        If the velocity's length is none that `check_range` allows, or it has more than three
+        components.
     """
     components = np.atleast_1d(np.asarray(velocity, dtype=np.float64))
     if components.shape not in ((1,), (2,), (3,)):
         raise ValueError(f"velocity = {velocity!r}; allowed: 1, 2 or 3 components")
-    if not np.isfinite(components).all() or not components.any():
-        raise ValueError(f"velocity = {velocity!r}; allowed: finite and not zero")
+    check_range(f"velocity = {velocity!r}, whose length counts", np.linalg.norm(components))
     return System("advection", ("u",), components.reshape(-1, 1, 1))
 
 
@@ -118,8 +118,7 @@ def wave(dim: int, speed: float = 1.0) -> System:
     """
     if dim not in (1, 2, 3):
         raise ValueError(f"dim = {dim!r}; allowed: 1, 2 or 3")
-    if not 0 < speed < np.inf:
-        raise ValueError(f"speed = {speed!r}; allowed: positive and finite")
+    check_range(f"speed = {speed!r}", speed)
     matrices = np.zeros((dim, dim + 1, dim + 1))
     for d in range(dim):
         matrices[d, 0, 1 + d] = matrices[d, 1 + d, 0] = speed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -138,3 +139,15 @@ class PlaneWave:
         dx, dy, dz = self.direction
         s = self.signal(t - self.delay - (dx * x + dy * y + dz * z))
         return [a * s for a in (*self.polarization, *self.magnetic)]
+
+
+def amplitude(incoming: Callable) -> float:
+    """The largest value of a field of what comes in, inf where nobody knows.
+
+    Known are plane waves, and scatterers of them, whose data are twice as large.
+    """
+    if isinstance(incoming, Scatterer):
+        return 2 * amplitude(incoming.incident)
+    if isinstance(incoming, PlaneWave):
+        return float(np.linalg.norm(incoming.polarization))
+    return math.inf

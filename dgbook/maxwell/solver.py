@@ -15,13 +15,13 @@ from dgbook.maxwell.inflow import Inflow
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import PaperPlan
-from dgbook.maxwell.problem import FIELDS
+from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
 from dgbook.nodal.solving import DeviceStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = {"fused": FusedLauncher, "paper": PaperLauncher}
-REFERENCE_ARRAYS = (11, 1)
+REFERENCE_ARRAYS = (12, 1)
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
 
@@ -137,7 +137,7 @@ class Solver(NodalSolver):
 
         Counted are arrays of states and of face values that live at the same time: of the fused
         path the state before and after and the residual; of the paper's path state, residual,
-        du/dt, what is lifted and the 18 derivatives; of the reference, as measured, 11 states.
+        du/dt, what is lifted and the 18 derivatives; of the reference, as measured, 12 states.
         Geometry and links are about 32 words an element.
         """
         path = "cpu" if self.device.kind == "cpu" else self.path
@@ -152,6 +152,9 @@ class Solver(NodalSolver):
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
+
+    def _incoming(self) -> float:
+        return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 
     def _energy_weights(self) -> np.ndarray:
         return np.stack(3 * [self.operator.epsilon] + 3 * [self.operator.mu]).astype(np.float64)

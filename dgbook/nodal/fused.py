@@ -12,7 +12,14 @@ import numpy as np
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP, architecture
+from dgbook.gpu.limits import (
+    MAX_BLOCKS,
+    MAX_THREADS,
+    MAX_UNROLL,
+    STATIC_SHARED_LIMIT,
+    WARP,
+    architecture,
+)
 from dgbook.gpu.tune import remembered
 from dgbook.nodal.launching import Launcher
 from dgbook.nodal.trace import WAYS, Trace
@@ -150,6 +157,10 @@ def illegal(plan: FusedPlan, shape: NodalShape, capability: tuple[int, int] | No
         return f"{count} threads; allowed: {MAX_THREADS}"
     if plan.elements > SPARE:
         return f"{plan.elements} elements a block; allowed: {SPARE}"
+    if plan.blocks > MAX_BLOCKS or plan.unroll > MAX_UNROLL:
+        return (
+            f"blocks = {plan.blocks}, unroll = {plan.unroll}; allowed: {MAX_BLOCKS}, {MAX_UNROLL}"
+        )
     limit = shared_limit(plan.language, capability)
     if shape.shared_bytes(plan) > limit:
         return f"{shape.shared_bytes(plan)} bytes shared; allowed: {limit}"

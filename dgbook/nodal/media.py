@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dgbook.arguments import check_range
+
 
 def material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
     """A material's coefficient, positive, as an array (K,) from a number or such an array.
@@ -11,11 +13,13 @@ def material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        If the shape is another, or a number is not positive and finite; the message has `name`.
+        If the shape is another, or a number is none that `check_range` allows; the message has
+        `name`, the number and where it is.
     """
     values = np.asarray(value, dtype=np.float64)
     if values.shape not in ((), (K,)):
         raise ValueError(f"{name} has shape {values.shape}; allowed: a number or ({K},)")
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(f"{name} = {value}; allowed: positive and finite")
+    for k in (int(values.argmin()), int(values.argmax())):  # of NaN the first, if there is one
+        where = f" in element {k}" if values.shape else ""
+        check_range(f"{name} = {float(values.flat[k])}{where}", values.flat[k])
     return np.broadcast_to(values, (K,))

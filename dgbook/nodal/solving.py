@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm.auto import trange
+from tqdm.auto import tqdm
 
 from dgbook.arguments import check_choice
 from dgbook.element import NodalElement, barycentric, simplex_quadrature
@@ -20,6 +21,28 @@ from dgbook.time import lsrk45, steps
 DTYPES = ("float32", "float64")
 ELEMENTS_AT_A_TIME = 2**13
 """Elements whose errors are found together: at their quadrature points states are tenfold."""
+LOOK_EVERY = 64
+"""Steps after which a run is looked at, see `EnergyWatch`."""
+GROWTH = 10.0
+"""The energy of a closed system grows by rounding only; so many times as much is refused."""
+ABSURD = 1e12
+"""Where a wave comes in, so many times the energy of a domain that is full of it is refused."""
+
+
+class BlowUpError(RuntimeError):
+    """A run has left what its equations allow.
+
+    Attributes
+    ----------
+    time : float
+        Of the last good state that was kept.
+    state : (n, K, Np) array
+        That state.
+    """
+
+    def __init__(self, message: str, time: float, state: np.ndarray) -> None:
+        super().__init__(message)
+        self.time, self.state = time, state
 
 
 class NodalSolver(ABC):
@@ -80,6 +103,20 @@ class NodalSolver(ABC):
         """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
         return np.ones((len(self.fields), 1))
 
+    def _incoming(self) -> float:
+        """The largest value of a field that comes in through the boundary; inf if nobody knows."""
+        return math.inf if self.operator.sources else 0.0
+
+    def watch(self, march: March) -> Watch:
+        """What looks at the states of a march, from where it is now.
+
+        Raises
+        ------
+        ValueError
+            If the energy of its state is not finite.
+        """
+        return EnergyWatch(self, march)
+
     # -- what all have -----------------------------------------------------------------------
 
     def interpolate(self, function: Callable) -> np.ndarray:
@@ -120,16 +157,24 @@ class NodalSolver(ABC):
         Raises
         ------
         ValueError
-            If the times or the step are not finite or not in order, u has another shape, or `every`
-            is not positive.
+            If the times or the step are not finite or not in order, u has another shape or is not
+            finite, or `every` is not positive.
+        BlowUpError
+            If a state is not finite, or has an energy that it cannot have.
         """
         if every < 1:
             raise ValueError(f"every = {every}; allowed: 1 or more steps")
         march = self.march(u, t_end, dt, t)
-        for _ in trange(march.count, disable=not progress, desc="time steps", leave=False):
-            march.step()
-            if observe and (march.done % every == 0 or march.done == march.count):
-                observe(march.time, march.state())
+        watch = self.watch(march)
+        bar = tqdm(total=march.count, disable=not progress, desc="time steps", leave=False)
+        with bar:
+            while march.done < march.count:
+                watch.step()
+                bar.update()
+                if observe and (march.done % every == 0 or march.done == march.count):
+                    watch.look(closely=True)
+                    observe(march.time, march.state())
+        watch.look(closely=True)
         return march.state()
 
     def march(
@@ -189,9 +234,37 @@ class NodalSolver(ABC):
 
     def energy(self, u: np.ndarray) -> float:
         """The integral over the domain of half the squared fields, in the family's weights."""
-        u = self._state(u).astype(np.float64)
-        density = np.einsum("aki,aki->ak", u, u @ self.element.mass)
+        u = self._state(u)
+        density = np.empty(u.shape[:2])
+        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
+            some = slice(first, first + ELEMENTS_AT_A_TIME)
+            values = u[:, some].astype(np.float64)
+            density[:, some] = np.einsum("aki,aki->ak", values, values @ self.element.mass)
         return float((self._energy_weights() * density).sum(axis=0) @ self.jacobian) / 2
+
+    def energy_limit(self, u: np.ndarray) -> float:
+        """The energy that no state has to which u can lead.
+
+        A closed system loses energy or keeps it: `GROWTH` times what u has is more than rounding
+        does. Where a wave of known amplitude comes in, the limit is `ABSURD` times the energy of u
+        and of a domain full of that wave; where nobody knows what comes in, there is none.
+
+        Raises
+        ------
+        ValueError
+            If u has no finite energy.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            begin = self.energy(u)
+        if not math.isfinite(begin):
+            raise ValueError(f"u has the energy {begin}; allowed: finite")
+        volumes = self.jacobian * self.element.mass.sum()
+        uniform = float((self._energy_weights() * volumes).sum()) / 2  # of fields that are 1
+        amplitude = self._incoming()
+        if amplitude:
+            return ABSURD * (begin + amplitude**2 * uniform)
+        smallest = float(np.finfo(self.dtype).tiny)  # below it, rounding is not relative
+        return GROWTH * begin + max(smallest**2 * uniform, np.finfo(np.float64).tiny)
 
     def integral(self, u: np.ndarray) -> np.ndarray:
         """The integral of each field over the domain, (n,)."""
@@ -268,6 +341,86 @@ class March:
         return same
 
 
+class Watch(ABC):
+    """Takes the steps of a march, and looks at its states now and then.
+
+    Parameters
+    ----------
+    march : March
+    """
+
+    def __init__(self, march: March) -> None:
+        self.march = march
+
+    def step(self) -> None:
+        """Take the next step, and look at the state every `LOOK_EVERY` steps.
+
+        Raises
+        ------
+        BlowUpError
+            As `look`.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # it is looked at below
+            self.march.step()
+        if self.march.done % LOOK_EVERY == 0:
+            self.look()
+
+    @abstractmethod
+    def look(self, closely: bool = False) -> None:
+        """Look at the state; closely, if somebody is about to see or to keep it.
+
+        Raises
+        ------
+        BlowUpError
+            If it is not what the equations allow.
+        """
+
+
+class EnergyWatch(Watch):
+    """Looks at the energy, which must be finite and below `NodalSolver.energy_limit`.
+
+    The energy is the host's to compute, and a device would have to copy the state for it. There,
+    what is looked at now and then is the sum of squares of what the kernels hold, one pass over
+    memory. It is no energy, as elements differ in size and matter, but what blows up takes it
+    along: the energy is asked for where that sum has grown `GROWTH`-fold since the last time or is
+    NaN, whenever the state is to be looked at closely, and after `LOOK_EVERY` steps, twice, four
+    times, eight times as many. The last state whose energy was asked for is kept on the host.
+    """
+
+    def __init__(self, solver: NodalSolver, march: March) -> None:
+        super().__init__(march)
+        self.solver = solver
+        self.host = solver.device.kind == "cpu"
+        self.first = march.done
+        self.next = march.done + LOOK_EVERY  # when the state is copied from a device in any case
+        self.kept = march.state()
+        self.limit = solver.energy_limit(self.kept)
+        self.squares = 0.0 if self.host else march.stepper.squares()
+        self.kept_time = self.time = march.time
+
+    def look(self, closely: bool = False) -> None:
+        """As `Watch.look`."""
+        march = self.march
+        squares = math.nan if self.host else march.stepper.squares()
+        calm = squares <= GROWTH * self.squares  # NaN compares false
+        if closely or not calm or march.done >= self.next:
+            state = march.state()
+            with np.errstate(over="ignore", invalid="ignore"):
+                energy = self.solver.energy(state)
+            if not (math.isfinite(energy) and energy <= self.limit):
+                raise BlowUpError(
+                    f"the run has blown up: the energy is {energy:.4g} at t = {march.time:.6g}, "
+                    f"and all was well until t = {self.time:.6g}. Allowed are a smaller dt, matter "
+                    "that differs less, and a mesh without slivers; this error's `state` is the "
+                    f"last good one that was kept, of t = {self.kept_time:.6g}",
+                    self.kept_time,
+                    self.kept,
+                )
+            self.kept, self.kept_time, self.squares = state, march.time, squares
+            self.next = max(self.next, march.done + march.done - self.first)
+        self.time = march.time
+
+
 class DeviceStepper(ABC):
     """Time steps on a device, recorded once and replayed where no Python has to run between.
 
@@ -330,6 +483,10 @@ class DeviceStepper(ABC):
     def restore(self, raw: np.ndarray) -> None:
         """Replace the newest state by what `raw` returned."""
         self.state[:] = self.launcher.device.array(raw)
+
+    def squares(self) -> float:
+        """The sum of squares of the newest state in the launcher's layout, in fp64."""
+        return self.launcher.device.sum_of_squares(self.state)
 
 
 class HostStepper:

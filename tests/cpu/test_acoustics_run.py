@@ -142,11 +142,12 @@ CHANGES = {
     "--wave-delay 0.5": "wave = PlaneWave(",
     "--flux penalty": "flux = upwind there, penalty here",
     "--rho 1": 'rho = [] there, ["1"] here',
+    "--kappa 1": 'kappa = [] there, ["1"] here',
 }
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, monkeypatch, capsys):
-    path = tmp_path / "kept.npz"
+    path = tmp_path / "kept.checkpoint"
     options = f"--cells 1 --order 1 --t-end 1 {WAVE} --checkpoint"
     at_step(monkeypatch, 2, lambda: signal.raise_signal(signal.SIGINT))
     assert run(options, path) == 130
@@ -165,7 +166,8 @@ REFUSED = {
     f"--mesh {TWO_BOXES} --boundary top=soft": (2, "no 'top'; allowed are"),
     f"--mesh {TWO_BOXES} --rho gold=2": (2, "no 'gold'; allowed are 'copper', 'all of it'"),
     f"--mesh {TWO_BOXES} --boundary incident --kappa copper=2": (2, "in a uniform medium only"),
-    "--kappa one": (2, "--kappa one; allowed: a positive, finite number"),
+    "--kappa one": (2, "--kappa one; allowed: 1e-15 to 1e+15"),
+    "--rho 1e-300": (2, "--rho 1e-300; allowed: 1e-15 to 1e+15"),
     "--boundary incident --wave-direction 0 0 0": (2, "direction = [0.0, 0.0, 0.0]"),
     "--boundary incident --wave-width 0": (2, "width = (0.0,)"),
     f"--mesh {TWO_BOXES} --initial mode": (2, "the cube only"),

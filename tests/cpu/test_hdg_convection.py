@@ -102,7 +102,7 @@ def test_convection_makes_the_matrix_asymmetric():
     [
         ({"velocity": (1.0, 2.0, 3.0)}, "velocity = .*; allowed: 2 numbers or a function"),
         ({"velocity": lambda x, y: [x]}, "the function returned 1 fields"),
-        ({"diffusivity": 0}, "diffusivity = 0; allowed: positive"),
+        ({"diffusivity": 0}, "diffusivity = 0; allowed: 1e-15 to"),
         ({"boundary": hdg.Isothermal(1.0)}, "boundary condition Isothermal"),
     ],
 )

@@ -140,7 +140,7 @@ def test_elements_that_meet_themselves_or_twice(cells):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"diffusivity": 0.0}, ValueError, "diffusivity = 0.0; allowed: positive"),
+        ({"diffusivity": 0.0}, ValueError, "diffusivity = 0.0; allowed: 1e-15 to"),
         ({"length": -1.0}, ValueError, "length = -1.0"),
         ({"components": 0}, ValueError, "components = 0"),
         ({"boundary": hdg.Neumann(wave)}, ValueError, "u is given nowhere"),

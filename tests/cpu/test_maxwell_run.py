@@ -18,7 +18,6 @@ from runs import assert_refused, at_step
 from dgbook import linear
 from dgbook.cli import checkpoint, output, running
 from dgbook.cli import maxwell as command
-from dgbook.cli.checkpoint import Checkpoint
 from dgbook.cli.fields.maxwell import write_fields
 from dgbook.cli.main import main
 from dgbook.element import NodalElement, reference_measure
@@ -227,7 +226,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(number, tmp_path, monkeypatch
         assert run(*again, "" if stop == 4 else "--resume") == 130
         err = capsys.readouterr().err
         assert f"stopped after step {stop + 1} of {steps}" in err and "--resume" in err
-        assert (tmp_path / "parts" / "f.checkpoint.npz").exists()
+        assert (tmp_path / "parts" / "f.checkpoint").exists()
     assert run(*again, "--resume") == 0
     assert f"{steps} steps, of which 11 are done, of" in capsys.readouterr().out
 
@@ -238,7 +237,7 @@ def test_a_resumed_run_is_the_same_to_the_last_bit(number, tmp_path, monkeypatch
 
 def test_a_second_interruption_leaves_the_last_checkpoint(tmp_path, monkeypatch, capsys):
     """In the middle of a step there is no state to save."""
-    path = tmp_path / "kept.npz"
+    path = tmp_path / "kept.checkpoint"
 
     def torn():
         assert checkpoint_of(path)[0] == 3
@@ -300,11 +299,12 @@ CHANGES = {
     "--wave-delay 0.5": "wave = PlaneWave(",
     "--flux central": "flux = upwind there, central here",
     "--mu 1": 'mu = [] there, ["1"] here',
+    "--epsilon 1": 'epsilon = [] there, ["1"] here',
 }
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, monkeypatch, capsys):
-    path = tmp_path / "kept.npz"
+    path = tmp_path / "kept.checkpoint"
     options = f"--cells 1 --order 1 --t-end 1 {WAVE} --checkpoint"
     at_step(monkeypatch, 2, lambda: signal.raise_signal(signal.SIGINT))
     assert run(options, path) == 130
@@ -319,33 +319,6 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, monkeypatch, capsys):
     path.unlink()
     assert run(options, path, "--resume") == 1
     assert "there is no checkpoint" in capsys.readouterr().err
-
-
-def test_a_moved_vertex_is_another_mesh():
-    mesh = box((1, 1, 1))
-    moved = replace(mesh, vertices=mesh.vertices + 1e-15)
-    renamed = replace(mesh, boundary={name + "!": f for name, f in mesh.boundary.items()})
-    marks = {checkpoint.fingerprint(m) for m in (mesh, moved, renamed)}
-    assert len(marks) == 3 and checkpoint.fingerprint(box((1, 1, 1))) in marks
-
-
-def test_a_checkpoint_survives_a_failed_one(tmp_path, monkeypatch):
-    path = tmp_path / "kept.npz"
-    kept = Checkpoint(np.arange(3.0), np.arange(2.0), 5, 0.1, 2.0)
-    checkpoint.save(path, kept, {"order": 2})
-
-    def full(file, **arrays):
-        file.write(b"PK")
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(np, "savez", full)
-    with pytest.raises(OSError, match="no space"):
-        checkpoint.save(path, kept, {"order": 2})
-    found = checkpoint.load(path, {"order": 2})
-    assert (found.done, found.dt, found.total) == (5, 0.1, 2.0)
-    np.testing.assert_array_equal(found.u, kept.u)
-    np.testing.assert_array_equal(found.raw, kept.raw)
-    assert list(tmp_path.iterdir()) == [path]
 
 
 # ----------------------------------------------------------------------------------------- march
@@ -387,7 +360,12 @@ REFUSED = {
     f"--mesh {TWO_BOXES} --boundary inflow=scatterer --mu copper=2": (2, "in vacuum only"),
     f"--mesh {TWO_BOXES} --epsilon gold=2": (2, "no 'gold'; allowed are 'copper', 'all of it'"),
     "--epsilon all=2": (2, "no 'all'; allowed are no names"),
-    "--mu one": (2, "--mu one; allowed: a positive, finite number"),
+    "--mu one": (2, "--mu one; allowed: 1e-15 to 1e+15"),
+    "--epsilon 1e308": (2, "--epsilon 1e308; allowed: 1e-15 to 1e+15"),
+    "--mu 1e-300": (2, "--mu 1e-300; allowed: 1e-15 to 1e+15"),
+    "--epsilon nan": (2, "--epsilon nan; allowed"),
+    "--epsilon 0": (2, "--epsilon 0; allowed"),
+    "--checkpoint kept.npz": (2, "--checkpoint kept.npz; allowed: a name that ends in .checkpoint"),
     "--mu -1": (2, "--mu -1; allowed"),
     "--boundary incident --wave-polarization 1 0 0": (2, "perpendicular"),
     f"--mesh {TWO_BOXES} --initial mode": (2, "the cube only"),
@@ -398,11 +376,11 @@ REFUSED = {
     "--boundary incident --wave-delay nan": (2, "--wave-delay nan; allowed: finite numbers"),
     "--output fields.vtk": (2, "a name that ends in .vtu"),
     "--output nowhere/fields.vtu": (1, "there is no folder nowhere"),
-    "--checkpoint nowhere/kept.npz": (1, "there is no folder nowhere"),
+    "--checkpoint nowhere/kept.checkpoint": (1, "there is no folder nowhere"),
     "--every 3": (2, "with --output"),
     "--every 0 --output f.vtu": (2, "1 or more steps"),
     "--resume": (2, "--resume needs"),
-    "--resume --output f.vtu": (1, "there is no checkpoint f.checkpoint.npz"),
+    "--resume --output f.vtu": (1, "there is no checkpoint f.checkpoint"),
     "--checkpoint-every -1": (2, "0 or more"),
     "--device gpu": (2, "device = 'gpu'"),
     "--order 0": (2, "order"),
@@ -424,7 +402,7 @@ def test_wrong_options_are_refused_before_anything_is_computed(
 def test_a_place_that_cannot_be_written_to_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "folder.vtu").mkdir()
     assert run("--cells 1 --output", tmp_path / "folder.vtu") == 2
-    assert "this is a folder" in capsys.readouterr().err
+    assert "this is a folder" in " ".join(capsys.readouterr().err.split())
     monkeypatch.setattr(running.os, "access", lambda folder, mode: False)
     assert run("--cells 1 --output", tmp_path / "fields.vtu") == 2
     assert "cannot be written to" in " ".join(capsys.readouterr().err.split())

@@ -1,6 +1,7 @@
 """The tuner: it finds the fastest plan, remembers all, resumes, and survives what goes wrong."""
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dgbook.arguments import check_counts
 from dgbook.gpu import Device
 from dgbook.gpu import tune as module
 from dgbook.gpu.timing import Timing
@@ -24,6 +26,14 @@ class Plan:
 @dataclass(frozen=True)
 class Other:
     threads: int
+
+
+@dataclass(frozen=True)
+class Counted(Plan):
+    """As the plans of kernels are: it refuses what is not a count."""
+
+    def __post_init__(self):
+        check_counts(self, "threads")
 
 
 PLANS = [Plan(t, (e, 2)) for t in (32, 64, 128) for e in (1, 2)]
@@ -241,8 +251,10 @@ def test_a_plan_that_is_remembered_and_can_run(search, monkeypatch, tmp_path):
 
     assert found() == Plan(64, (2, 2))
     assert found(order=5) is None and found(device=GPU) is None
-    assert found(legal=lambda plan: plan.threads < 64) is None
+    assert found(legal=lambda plan: plan.threads < 64) == Plan(32, (2, 2)), "the next best"
+    assert found(legal=lambda plan: False) is None
     assert found(kind=Other) is None, "of another version"
+    assert found(kind=Other | Plan) == Plan(64, (2, 2))
 
 
 def test_a_file_is_parsed_once_and_again_when_it_has_grown(search, monkeypatch, tmp_path):
@@ -300,7 +312,7 @@ def test_bad_input_is_named(search, monkeypatch, changes, error, message):
 def test_a_folder_that_cannot_be_written(search, tmp_path, monkeypatch):
     runs = Runs(monkeypatch)
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"give tune\(..., folder=...\)"):
+    with pytest.raises(RuntimeError, match=r"give tune\(..., folder=...\)"):
         search(runs, folder=tmp_path / "file" / "folder")
     assert runs.seen == [], "said before the work, not after"
 
@@ -326,3 +338,125 @@ def test_progress_shows_the_best_so_far(search, monkeypatch, capsys, tmp_path):
     shown = capsys.readouterr().err
     assert "tuning a/b" in shown
     assert "best" in shown
+
+
+# ------------------------------------------------------------------------- what a stranger wrote
+
+
+def written(folder, **changes):
+    """A line about the fastest plan there can be, but for the changes, added to the file."""
+    line = {
+        "name": "family/lift", "device": GPU.name, "order": 4, "dtype": "float32",
+        "dgbook": module.dgbook.__version__, "plan": {"threads": 32, "tile": [1, 1]},
+        "seconds_median": 1e-9, "seconds_iqr": 0.0, "samples": 20, "failure": "", "fatal": False,
+    }  # fmt: skip
+    path, _ = lines(folder)
+    with path.open("a") as file:
+        file.write(json.dumps(line | changes) + "\n")
+
+
+STRANGE = {
+    "negative seconds": {"seconds_median": -1.0},
+    "no seconds": {"seconds_median": 0.0},
+    "seconds NaN": {"seconds_median": float("nan")},
+    "seconds text": {"seconds_median": "1e-9"},
+    "seconds None": {"seconds_median": None},
+    "spread infinite": {"seconds_iqr": float("inf")},
+    "spread negative": {"seconds_iqr": -1e-9},
+    "samples text": {"samples": "20"},
+    "samples few": {"samples": 1},
+    "samples true": {"samples": True},
+    "failure a list": {"failure": []},
+    "failure with a time": {"failure": "it failed"},
+    "fatal without failure": {"fatal": True},
+    "fatal text": {"fatal": "no", "failure": "it failed", "seconds_median": None},
+    "plan a list": {"plan": [32]},
+    "plan NaN": {"plan": {"threads": float("nan")}},
+    "plan deep": {"plan": {"threads": [[[[[[32]]]]]]}},
+    "plan of dicts": {"plan": {"threads": {"x": 32}}},
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_an_entry_that_no_search_writes_is_forgotten(what, search, tmp_path, monkeypatch):
+    search(Runs(monkeypatch))
+    written(tmp_path)
+    assert best("family/lift", GPU, 4, "float32", tmp_path) == {"threads": 32, "tile": (1, 1)}
+    assert forget(device=GPU, folder=tmp_path) == len(PLANS) + 1
+    search(Runs(monkeypatch))
+    written(tmp_path, **STRANGE[what])
+    assert best("family/lift", GPU, 4, "float32", tmp_path) == {"threads": 64, "tile": (2, 2)}
+    runs = Runs(monkeypatch)
+    assert search(runs).plan == Plan(64, (2, 2)) and runs.seen == []
+    assert forget(device=GPU, folder=tmp_path) == len(PLANS)
+
+
+IMPOSSIBLE = {
+    "negative": {"threads": -32, "tile": [1, 1]},
+    "absurd": {"threads": 2**40, "tile": [1, 1]},
+    "text": {"threads": "32", "tile": [1, 1]},
+    "real": {"threads": 32.0, "tile": [1, 1]},
+    "true": {"threads": True, "tile": [1, 1]},
+    "None": {"threads": None, "tile": [1, 1]},
+    "a short tile": {"threads": 32, "tile": [1]},
+    "a tile of text": {"threads": 32, "tile": ["1", "1"]},
+    "a number as tile": {"threads": 32, "tile": 1},
+    "one field": {"threads": 32},
+    "a field more": {"threads": 32, "tile": [1, 1], "more": 1},
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_a_plan_that_its_kernel_cannot_have_is_forgotten(what, search, tmp_path, monkeypatch):
+    """The next best one is taken: the wrong one is as good as not there."""
+    monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
+    search(Runs(monkeypatch))
+    written(tmp_path, plan=IMPOSSIBLE[what])
+    gpu = replace(GPU, kind="cuda")
+    kind = Plan if what == "true" else Counted  # the one refuses nothing by itself
+    assert remembered(kind, "family/lift", gpu, 4, "float32", lambda plan: True) == kind(64, (2, 2))
+
+
+@pytest.mark.parametrize(
+    "junk", [b'{"plan":' + 100_000 * b"[", b"9" * 10_000, b'{"order": 1' + b"0" * 5000, b"\xff\xfe"]
+)
+def test_lines_that_break_parsers_are_no_obstacle(junk, search, tmp_path, monkeypatch):
+    search(Runs(monkeypatch))
+    path, _ = lines(tmp_path)
+    path.write_bytes(junk + b"\n" + path.read_bytes())
+    runs = Runs(monkeypatch)
+    search(runs)
+    assert runs.seen == []
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "unreadable"])
+def test_what_is_not_a_file_is_not_read(kind, tmp_path, monkeypatch):
+    """The pipe would never end."""
+    path = tmp_path / "Test-GPU-9000-PCIe.jsonl"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.touch()
+
+        def refused(path):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(module.Path, "read_bytes", refused)
+    assert best("family/lift", GPU, 4, "float32", tmp_path) is None
+    assert forget(device=GPU, folder=tmp_path) == 0
+    if kind != "unreadable":
+        runs = Runs(monkeypatch)
+        with pytest.raises(RuntimeError, match=r"cannot be remembered in .*give tune\("):
+            tune("a/b", PLANS, runs, GPU, folder=tmp_path, progress=False)
+        assert runs.seen == []
+
+
+def test_a_full_disk_ends_a_search_in_one_line(search, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(module.os, "fsync", full)
+    with pytest.raises(RuntimeError, match=r"cannot be remembered in .*No space left on device"):
+        search(Runs(monkeypatch))

@@ -459,3 +459,12 @@ def test_tuning_a_copy(tmp_path):
     again = tune("test/copy", plans[:-1], run, GPU, folder=tmp_path, progress=False)
     assert again.measured == 0
     assert again.plan == result.plan
+
+
+def test_a_sum_of_squares_is_accumulated_in_fp64(dtype):
+    """In fp32 the sum of 2^24 ones and more would stay where it is."""
+    ones = GPU.array(np.ones((2, 2**24), dtype))
+    assert GPU.sum_of_squares(ones) == 2**25
+    for bad in (np.nan, np.inf):
+        ones[1, 5] = bad
+        assert not np.isfinite(GPU.sum_of_squares(ones))

@@ -10,7 +10,7 @@ from dgbook.acoustics import reference, sparse_or_dense
 from dgbook.acoustics.launch import bernstein_fused, fused
 from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
 from dgbook.acoustics.launch.fused import FusedLauncher
-from dgbook.acoustics.plan import choose_plan, default_plan, plans, subject
+from dgbook.acoustics.sparse_or_dense import choose_plan, default_plan, plans, subject
 from dgbook.gpu import device
 from dgbook.gpu.tune import tune
 from dgbook.nodal.fused import FusedPlan

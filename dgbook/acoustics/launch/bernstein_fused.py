@@ -25,7 +25,14 @@ from dgbook.element import BernsteinElement, multi_indices
 from dgbook.element.bernstein import lattice_position
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import MAX_THREADS, WARP, architecture, resident_blocks
+from dgbook.gpu.limits import (
+    MAX_BLOCKS,
+    MAX_THREADS,
+    MAX_UNROLL,
+    WARP,
+    architecture,
+    resident_blocks,
+)
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
@@ -117,6 +124,10 @@ def illegal(
         return f"lanes = {plan.lanes}; allowed: multiples of {WARP}"
     if plan.threads > MAX_THREADS:
         return f"{plan.threads} threads; allowed: {MAX_THREADS}"
+    if plan.blocks > MAX_BLOCKS or plan.unroll > MAX_UNROLL:
+        return (
+            f"blocks = {plan.blocks}, unroll = {plan.unroll}; allowed: {MAX_BLOCKS}, {MAX_UNROLL}"
+        )
     if plan.elements_of_block > SPARE:
         return f"{plan.elements_of_block} elements a block; allowed: {SPARE}"
     rounds = -(-plan.elements * shape.Nfp // plan.lanes)

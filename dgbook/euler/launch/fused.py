@@ -18,7 +18,14 @@ from dgbook.euler.reference import Operator
 from dgbook.euler.tables import Tables
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import MAX_THREADS, REGISTERS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.limits import (
+    MAX_BLOCKS,
+    MAX_THREADS,
+    MAX_UNROLL,
+    REGISTERS,
+    STATIC_SHARED_LIMIT,
+    WARP,
+)
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve
 from dgbook.nodal.fused import LANGUAGES, fastest
@@ -122,6 +129,9 @@ def illegal(plan: FusedPlan, shape: FusedShape) -> str:
     """Why a plan cannot run, or an empty string. It can run on every device or on none."""
     if plan.threads % TILE or plan.threads > MAX_THREADS:
         return f"{plan.threads} threads; allowed: multiples of {TILE} up to {MAX_THREADS}"
+    if plan.blocks > MAX_BLOCKS or max(plan.unroll, plan.points, plan.passes) > MAX_UNROLL:
+        counts = f"unroll = {plan.unroll}, points = {plan.points}, passes = {plan.passes}"
+        return f"blocks = {plan.blocks}, {counts}; allowed: {MAX_BLOCKS}, {MAX_UNROLL} of each"
     if shared_bytes(plan, shape) > STATIC_SHARED_LIMIT:
         return f"{shared_bytes(plan, shape)} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
     if plan.passes > 1 and not plan.shared:

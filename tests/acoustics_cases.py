@@ -137,7 +137,7 @@ def make_case(
     dtype: str,
     basis: str,
     random: np.random.Generator,
-    roundings: int = 40,
+    roundings: int = 60,
     **options: Any,
 ) -> Case:
     """A case; `options` as of `operators`."""

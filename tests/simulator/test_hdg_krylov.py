@@ -29,9 +29,10 @@ def test_a_trace_system(preconditioner, single):
     np.testing.assert_allclose(x, expected, atol=100 * tolerance * abs(expected).max())
     on_cpu = Gmres("cpu", preconditioner, single, restart=12, tolerance=tolerance)
     on_cpu(system.matrix, system.rhs)
-    # Sums in another order: where cycles are in float32, that may count.
-    difference = linear.solutions[0].iterations - on_cpu.solutions[0].iterations
-    assert abs(difference) <= single and on_cpu.solutions[0].iterations > 1
+    found, same = linear.solutions[0], on_cpu.solutions[0]
+    np.testing.assert_allclose(found.history[:4], same.history[:4], rtol=1e-4 if single else 1e-10)
+    # Sums in another order: where cycles are in float32, the last ones begin with its roundings.
+    assert abs(found.iterations - same.iterations) <= 4 * single and same.iterations > 1
 
 
 # -- a step of Arnoldi's method ------------------------------------------------------------------

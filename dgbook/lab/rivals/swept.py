@@ -255,8 +255,13 @@ def on_ranks(ranks: int, program: str, asked: Any, limit: float = LIMIT) -> Iter
 
 
 def tell(answer: Any) -> None:
-    """Answer who asked by `on_ranks`."""
-    print(ANSWER + json.dumps(answer), flush=True)
+    """Answer who asked by `on_ranks`.
+
+    In one write, for `print` writes an unbuffered line's end apart from its text, and ranks that
+    answer at the same time share what they print to.
+    """
+    sys.stdout.write(f"{ANSWER}{json.dumps(answer)}\n")
+    sys.stdout.flush()
 
 
 def bind(rank: int, ranks: int) -> None:

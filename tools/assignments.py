@@ -5,10 +5,11 @@
     python tools/assignments.py release [NAME]
     python tools/assignments.py grade [NAME] [--submitted DIR] [--output DIR] [--seed N]
 
-A submission runs in a Jupyter kernel of its own, started by a process of its own, with limits on
-time and memory. A cell that never ends or kills its kernel counts as failed; then the notebook runs
-again without it, so that it costs its own points and no others. Everything else is nbgrader's:
-cells, gradebook, feedback. ``exercises/README.md`` says how to use it.
+A submission runs in a sandbox, driven by a process of its own, with limits on time and memory. A
+cell that never ends or kills its kernel counts as failed; then the notebook runs again without it,
+so that it costs its own points and no others. How, is in the modules of ``tools/grading``.
+Everything else is nbgrader's: cells, gradebook, feedback. ``exercises/README.md`` says how to use
+it.
 """
 
 from __future__ import annotations
@@ -27,46 +28,37 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from grading import sandbox
+from grading.execution import Limits, ResilientExecute, incidents
+from grading.feedback import close_pages
+from grading.sandbox import NoSandboxError, Sandbox
+from grading.submissions import (
+    INSTRUCTOR,
+    Submission,
+    find_submissions,
+    name_of,
+    normalize,
+    read_cells,
+    read_file,
+)
 from nbformat import NotebookNode
 from nbgrader.api import Gradebook
 from nbgrader.converters import Autograde, GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import BaseConverter
 from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import Execute, LimitOutput, OverwriteCells, SaveAutoGrades, SaveCells
+from nbgrader.preprocessors import LimitOutput, OverwriteCells, SaveAutoGrades, SaveCells
 from nbgrader.utils import is_grade, is_locked
 from traitlets.config import Config, PyFileConfigLoader
 
 EXERCISES = Path(__file__).resolve().parents[1] / "exercises"
-SETUP = "setup"  # cells whose id begins so run again before each test
-INSTRUCTOR = "instructor"  # hands in the solution, with every class
-FIGURE = "figure"  # cells whose id begins so show something and are not run for a grade
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a submission may use.
-
-    Attributes
-    ----------
-    cell_seconds : float
-        Time of one cell.
-    total_seconds : float
-        Time of the whole notebook, with all its new starts.
-    memory_bytes : int
-        Address space of each process.
-    """
-
-    cell_seconds: float = 30.0
-    total_seconds: float = 300.0
-    memory_bytes: int = 8 * 2**30
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -103,18 +95,13 @@ def source_notebook(assignment: str) -> NotebookNode:
     return nbformat.read(path, as_version=4)
 
 
-def _name(cell: NotebookNode) -> str:
-    """nbgrader's id of a cell, or an empty string."""
-    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
-
-
 def parts_of(notebook: NotebookNode) -> list[Part]:
     """The graded parts of a notebook that are worth points, in order."""
     graded = [c for c in notebook.cells if is_grade(c) and c.metadata.nbgrader.points]
     return [
         Part(
-            name=_name(c),
-            task=re.search(r"\d+", _name(c)).group(),
+            name=name_of(c),
+            task=re.search(r"\d+", name_of(c)).group(),
             points=float(c.metadata.nbgrader.points),
             by_hand=not is_locked(c),
         )
@@ -189,157 +176,36 @@ def release(assignment: str, destination: Path = EXERCISES / "release") -> Path:
 # ------------------------------------------------------------------------------------------
 
 
-def normalize(submission: NotebookNode, template: NotebookNode) -> NotebookNode:
-    """A submission with all cells of the students' version and their original metadata.
-
-    Students delete cells, and some editors drop metadata. A cell is known by nbgrader's id or,
-    where that is lost, by its own; one that is missing comes back as it was handed out, after the
-    cell it followed. Of two cells with one id, pasted perhaps, the last one counts. Tags go: one
-    of them would keep a test from running. So do outputs.
-
-    Parameters
-    ----------
-    submission, template : NotebookNode
-        What came in, and what was handed out.
-
-    Returns
-    -------
-    NotebookNode
-        A new notebook; cells that students added are in it, where they were.
-    """
-    known = {_name(c): c for c in template.cells if _name(c)}
-    cells: list[NotebookNode] = []
-    place: dict[str, NotebookNode] = {}
-    for cell in copy.deepcopy(submission.cells):
-        name = (cell.metadata.get("nbgrader") or {}).get("grade_id", cell.get("id"))
-        cell.metadata = NotebookNode()
-        if name in known:
-            cell.metadata.nbgrader = copy.deepcopy(known[name].metadata.nbgrader)
-            if name in place:
-                del place[name].metadata["nbgrader"]
-            place[name] = cell
-        if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
-        cells.append(cell)
-
-    position = 0
-    for name, original in known.items():
-        if name in place:
-            position = 1 + next(i for i, c in enumerate(cells) if c is place[name])
-        else:
-            cells.insert(position, copy.deepcopy(original))
-            position += 1
-
-    for i, cell in enumerate(cells):
-        cell.id = _name(cell) or f"other-{i}"  # nbformat wants them different
-    return nbformat.v4.new_notebook(cells=cells, metadata=copy.deepcopy(template.metadata))
-
-
-class ResilientExecute(Execute):
-    """nbgrader's execution of a notebook, for code that may hang, crash or redefine the tests."""
-
-    interrupt_on_timeout = False  # a loop may catch the interrupt; the kernel is killed instead
-    shutdown_kernel = "immediate"
-    limits = Limits()
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.timeout_func = lambda _: max(1.0, min(self.limits.cell_seconds, self._time_left()))
-
-    def preprocess(
-        self, nb: NotebookNode, resources: Any = None, km: Any = None
-    ) -> tuple[NotebookNode, Any]:
-        """Execute a notebook; each cell that ends its kernel is left out of the next attempt."""
-        self._deadline = time.monotonic() + self.limits.total_seconds
-        self._failed: dict[int, tuple[str, str]] = {}
-        setup = "\n\n".join(c.source for c in nb.cells if _name(c).startswith(SETUP))
-        # As one string: IPython would read it through, line by line, before each test.
-        self._setup = f"__import__('builtins').exec({setup!r})"
-        while True:
-            try:
-                return super().preprocess(nb, resources, km)
-            except CellTimeoutError:
-                self._failed[self._index] = ("TimeLimit", "the cell ran too long")
-            except DeadKernelError:
-                self._failed[self._index] = ("Crash", "the cell ended the Python process")
-
-    def preprocess_cell(
-        self, cell: NotebookNode, resources: Any, index: int
-    ) -> tuple[NotebookNode, Any]:
-        self._index = index
-        if cell.cell_type != "code":
-            return cell, resources
-        if self._time_left() <= 0:
-            self._failed[index] = ("TimeLimit", "there was no time left for this cell")
-        if index in self._failed:
-            error, message = self._failed[index]
-            cell.outputs = [
-                nbformat.v4.new_output("error", ename=error, evalue=message, traceback=[message])
-            ]
-            return cell, resources
-        if _name(cell).startswith(FIGURE):
-            return cell, resources
-        if not self.code_cells_executed:
-            # In a kernel they end the process between two cells, and another cell gets the blame.
-            self._run_aside("globals().update(exit=None, quit=None)", index)
-        if is_grade(cell):
-            self._run_aside(self._setup, index)
-        cell, resources = super().preprocess_cell(cell, resources, index)
-        if is_grade(cell):
-            cell.outputs = [_countable(o) for o in cell.outputs if o.output_type in _COUNTED]
-        return cell, resources
-
-    def _run_aside(self, source: str, index: int) -> None:
-        cell = self.nb.cells[index]
-        self.execute_cell(nbformat.v4.new_code_cell(source), index, store_history=False)
-        self.nb.cells[index] = cell  # nbclient has put the other in its place
-
-    def _time_left(self) -> float:
-        return self._deadline - time.monotonic()
-
-
-# nbgrader takes a value that a test shows for its points, and a warning for a failure.
-_COUNTED = ("error", "stream")
-
-
-def _countable(output: NotebookNode) -> NotebookNode:
-    if output.output_type == "stream":
-        output.name = "stdout"
-    return output
-
-
-def _grade_one(config: Config, seed: int, limits: Limits, feedback: bool) -> None:
+def _grade_one(
+    config: Config, box: Sandbox, seed: int, limits: Limits, feedback: bool, log: Path
+) -> None:
     """Run one submission and write its points and feedback; the body of a process of its own."""
-    root = Path(config.CourseDirectory.root)
-    student = config.CourseDirectory.student_id
-    profile = root / "ipython" / student
-    profile.mkdir(parents=True, exist_ok=True)
-    log = os.open(root / "logs" / f"{student}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
+    opened = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(opened, 1)
+    os.dup2(opened, 2)
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    os.environ.update(
-        DGBOOK_GRADING_SEED=str(seed),
-        CUDA_VISIBLE_DEVICES="",  # the simulator sees more than a GPU, and sees it every time
-        IPYTHONDIR=str(profile),  # nobody's start-up files
-        OPENBLAS_NUM_THREADS="1",
-        OMP_NUM_THREADS="1",
-        PYDEVD_DISABLE_FILE_VALIDATION="1",
-    )
-
-    limited = type("LimitedExecute", (ResilientExecute,), {"limits": limits})
+    execute = type("Execute", (ResilientExecute,), {"sandbox": box, "seed": seed, "limits": limits})
     # Metadata are the instructor's own already, and outputs and twins are gone: see `normalize`.
     config.Autograde.sanitize_preprocessors = [OverwriteCells]
-    config.Autograde.autograde_preprocessors = [limited, LimitOutput, SaveAutoGrades]
+    config.Autograde.autograde_preprocessors = [execute, LimitOutput, SaveAutoGrades]
     convert(Autograde, config)
     if feedback:
         convert(GenerateFeedback, config)
+        close_pages(
+            Path(config.CourseDirectory.root) / "feedback" / config.CourseDirectory.student_id
+        )
 
 
 def _run_processes(
-    bodies: Mapping[str, Callable[[], None]], jobs: int, seconds: float
+    bodies: Mapping[str, Callable[[], None]],
+    jobs: int,
+    seconds: float,
+    ended: Callable[[int], None],
 ) -> dict[str, str]:
-    """Run each body in a process of its own, so many at a time; returns what went wrong by name."""
+    """Run each body in a process of its own, so many at a time; returns what went wrong by name.
+
+    `ended` is called with the id of each process that has come to its end.
+    """
     context = multiprocessing.get_context("fork")  # nbgrader takes seconds to import
     waiting = list(bodies.items())
     running: dict[str, tuple[Any, float]] = {}
@@ -358,29 +224,41 @@ def _run_processes(
                 process.kill()
                 trouble[name] = f"stopped after {seconds:.0f} s"
             process.join()
+            ended(process.pid)
             if process.exitcode and name not in trouble:
                 trouble[name] = f"grading failed, see logs/{name}.log"
             del running[name]
     return trouble
 
 
-def _incidents(path: Path) -> str:
-    """Which cells of a graded notebook ran too long or crashed."""
-    found = []
-    for cell in nbformat.read(path, as_version=4).cells:
-        for output in cell.get("outputs", []):
-            if output.output_type == "error" and output.ename in ("TimeLimit", "Crash"):
-                found.append(f"{output.ename} in {_name(cell) or 'a cell of their own'}")
-    return ", ".join(found)
+def forget(root: Path, assignment: str) -> None:
+    """Remove what an earlier grading left of an assignment: files, and points of the machine.
+
+    Points that a person gave stay in the gradebook.
+    """
+    (root / "grades.csv").unlink(missing_ok=True)
+    for kind in ("submitted", "autograded", "feedback"):
+        for folder in (root / kind).glob(f"*/{assignment}"):
+            shutil.rmtree(folder)
+    shutil.rmtree(root / "logs", ignore_errors=True)
+    (root / "logs").mkdir(parents=True)
+    if (root / "gradebook.db").exists():
+        _use_own_programs()
+        with Gradebook(f"sqlite:///{root.resolve()}/gradebook.db") as book:
+            for entry in book.assignment_submissions(assignment):
+                for notebook in entry.notebooks:
+                    for grade in notebook.grades:
+                        grade.auto_score, grade.needs_manual_grade = 0.0, False
+            book.db.commit()
 
 
 def grade(
     assignment: str,
-    submissions: Mapping[str, Path],
+    submissions: Sequence[Submission],
     root: Path,
     seed: int,
     jobs: int = 2,
-    limits: Limits = Limits(),
+    limits: Limits = LIMITS,
     feedback: bool = True,
 ) -> tuple[list[Part], list[Result]]:
     """Grade notebooks and leave gradebook, graded notebooks and feedback in a course directory.
@@ -389,11 +267,10 @@ def grade(
     ----------
     assignment : str
         The assignment's name.
-    submissions : mapping
-        Notebook by student.
+    submissions : sequence of Submission
     root : Path
         nbgrader's course directory; made if it is not there. Points that a person gave there are
-        kept.
+        kept, all else that an earlier grading left is removed.
     seed : int
         For all random inputs of the tests: the same seed gives the same grades.
     jobs : int
@@ -406,42 +283,63 @@ def grade(
     -------
     list of Part, list of Result
         Results in the order of `submissions`.
+
+    Raises
+    ------
+    NoSandboxError
+        If students' code cannot be locked up on this machine.
     """
+    box = sandbox.find()
+    handed_in = [s.path.parent for s in submissions if s.path]
+    sandbox.check_hidden(box, [EXERCISES / "source", root, *handed_in])
     root.mkdir(parents=True, exist_ok=True)
-    (root / "logs").mkdir(exist_ok=True)
     config = course(root, assignment)
+    forget(root, assignment)
     template = generate(config, gradebook=True)
     parts = parts_of(template)
 
     bodies: dict[str, Callable[[], None]] = {}
-    trouble: dict[str, str] = {}
-    for student, path in submissions.items():
-        folder = root / "submitted" / student / assignment
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            submission = nbformat.read(path, as_version=4)
-        except Exception as error:  # whatever a student may have handed in
-            trouble[student] = f"no notebook: {type(error).__name__}: {error}"[:80]
+    remarks = {s.key: s.trouble for s in submissions}
+    for one in submissions:
+        if one.path is None:
             continue
+        try:
+            # Nobody spoils the solution by giving it a second name.
+            content = one.path.read_bytes() if one.key == INSTRUCTOR else read_file(one.path)
+            cells, remarks[one.key] = read_cells(content)
+        except ValueError as error:
+            remarks[one.key] = str(error)
+            continue
+        folder = root / "submitted" / one.key / assignment
         folder.mkdir(parents=True)
-        nbformat.write(normalize(submission, template), folder / f"{assignment}.ipynb")
+        nbformat.write(normalize(cells, template), folder / f"{assignment}.ipynb")
         mine = copy.deepcopy(config)
-        mine.CourseDirectory.student_id = student
-        bodies[student] = lambda mine=mine: _grade_one(mine, seed, limits, feedback)
+        mine.CourseDirectory.student_id = one.key
+        log = root / "logs" / f"{one.key}.log"
+        bodies[one.key] = lambda mine=mine, log=log: _grade_one(
+            mine, box, seed, limits, feedback, log
+        )
     # A notebook keeps its own time; this is for one that slips away from it.
-    trouble |= _run_processes(bodies, jobs, limits.total_seconds + 120)
+    trouble = _run_processes(bodies, jobs, limits.total_seconds + 120, box.end)
 
     results = []
     with Gradebook(config.CourseDirectory.db_url) as book:
-        for student in submissions:
-            note = trouble.get(student, "")
-            points: dict[str, float | None] = {p.name: 0.0 for p in parts}
-            if not note:
-                graded = book.find_submission_notebook(assignment, assignment, student).grades
-                points |= {g.name: _points(g) for g in graded if g.name in points}
-                folder = root / "autograded" / student / assignment
-                note = _incidents(folder / f"{assignment}.ipynb")
-            results.append(Result(student, points, note))
+        for one in submissions:
+            book.update_or_create_student(one.key, last_name=one.student)
+            with book.db.no_autoflush:
+                book.update_or_create_submission(assignment, one.key)
+            notes = [remarks[one.key], trouble.get(one.key, "")]
+            entries = book.find_submission_notebook(assignment, assignment, one.key).grades
+            if one.key in bodies and one.key not in trouble:
+                path = root / "autograded" / one.key / assignment / f"{assignment}.ipynb"
+                notes.append(incidents(nbformat.read(path, as_version=4)))
+            else:
+                for entry in entries:
+                    entry.auto_score, entry.needs_manual_grade = 0.0, False
+            found = {entry.name: _points(entry) for entry in entries}
+            points = {p.name: found[p.name] for p in parts}
+            results.append(Result(one.student, points, "; ".join(filter(None, notes))))
+        book.db.commit()
     return parts, results
 
 
@@ -453,36 +351,8 @@ def _points(entry: Any) -> float | None:
 
 
 # ------------------------------------------------------------------------------------------
-# What came in, what goes out
+# What goes out
 # ------------------------------------------------------------------------------------------
-
-
-def find_submissions(folder: Path, assignment: str) -> dict[str, Path]:
-    """Notebooks by student: ``STUDENT.ipynb`` or ``STUDENT/.../NAME.ipynb``.
-
-    Raises
-    ------
-    ValueError
-        If a student has more than one notebook, or a name that is taken or makes no file name.
-    """
-    found: dict[str, Path] = {}
-    for path in sorted(folder.rglob("*.ipynb")):
-        inside = path.relative_to(folder)
-        if any(part.startswith(".") for part in inside.parts):
-            continue
-        if len(inside.parts) > 1 and inside.stem != assignment:
-            continue
-        student = inside.parts[0].removesuffix(".ipynb")
-        if not re.fullmatch(r"[\w.@+-]+", student):
-            raise ValueError(
-                f"{path}: the student's name is {student!r}; allowed are letters, digits and ._@+-"
-            )
-        if student == INSTRUCTOR:
-            raise ValueError(f"{path}: the student's name is {student!r}, which stands for you")
-        if student in found:
-            raise ValueError(f"{student} has two notebooks: {found[student]} and {path}")
-        found[student] = path
-    return found
 
 
 def table(parts: list[Part], results: list[Result]) -> str:
@@ -621,9 +491,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     one.add_argument("--output", type=Path, default=EXERCISES / "graded", metavar="DIR")
     one.add_argument("--seed", type=int, help="repeat a grading with its random inputs")
     one.add_argument("--jobs", type=int, default=2, help="submissions at a time (2)")
-    one.add_argument("--cell-seconds", type=float, default=Limits.cell_seconds)
-    one.add_argument("--total-seconds", type=float, default=Limits.total_seconds)
-    one.add_argument("--memory-gib", type=float, default=Limits.memory_bytes / 2**30)
+    one.add_argument("--cell-seconds", type=float, default=LIMITS.cell_seconds)
+    one.add_argument("--total-seconds", type=float, default=LIMITS.total_seconds)
+    one.add_argument("--memory-gib", type=float, default=LIMITS.memory_bytes / 2**30)
     return parser.parse_args(arguments)
 
 
@@ -636,7 +506,16 @@ def main(arguments: list[str]) -> int:
         for name in [options.assignment] if options.assignment else assignments():
             print(f"for the students: {os.path.relpath(release(name))}")
         return 0
+    try:
+        return _grade_class(options)
+    except NoSandboxError as error:
+        print(error)
+        return 2
 
+
+def _grade_class(options: argparse.Namespace) -> int:
+    """Grade what was handed in, or the examples; returns the exit status."""
+    sandbox.find()  # before anything is said or written
     seed = secrets.randbelow(2**31) if options.seed is None else options.seed
     memory = int(options.memory_gib * 2**30)
     limits = Limits(options.cell_seconds, options.total_seconds, memory)
@@ -644,15 +523,11 @@ def main(arguments: list[str]) -> int:
     if options.submitted and not folder.is_dir():
         print(f"--submitted {folder}: there is no such folder")
         return 2
-    try:
-        submissions = find_submissions(folder, options.assignment)
-    except ValueError as error:
-        print(error)
-        return 2
+    submissions = find_submissions(folder, options.assignment) if folder.is_dir() else []
     print(f"seed {seed} (the same grading again: --seed {seed})", flush=True)
     if submissions:
         solution = EXERCISES / "source" / options.assignment / f"{options.assignment}.ipynb"
-        everybody = {INSTRUCTOR: solution, **submissions}
+        everybody = [Submission(INSTRUCTOR, INSTRUCTOR, solution), *submissions]
         parts, (check, *results) = grade(
             options.assignment, everybody, options.output, seed, options.jobs, limits
         )
@@ -673,9 +548,10 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
         known = write_examples(options.assignment, root / "examples")
-        paths = {e.name: root / "examples" / f"{e.name}.ipynb" for e in known}
+        paths = [root / "examples" / f"{e.name}.ipynb" for e in known]
+        handed_in = [Submission(e.name, e.name, p) for e, p in zip(known, paths, strict=True)]
         parts, results = grade(
-            options.assignment, paths, root / "graded", seed, options.jobs, limits, False
+            options.assignment, handed_in, root / "graded", seed, options.jobs, limits, False
         )
     print(table(parts, results))
     print(*(f"{e.name}: {e.about}" for e in known), sep="\n")
@@ -685,4 +561,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="replace")  # names may have letters that a terminal has not
     sys.exit(main(sys.argv[1:]))

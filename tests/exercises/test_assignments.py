@@ -2,19 +2,18 @@
 
 import copy
 import csv
-import importlib.util
 import json
 import re
-import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
+import assignments as tool
 import nbformat
 import pytest
+from grading.execution import SETUP, Limits
+from grading.submissions import find_submissions, normalize, read_cells
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-ROOT = Path(__file__).parents[2]
 NAME = "01_dg_in_one_dimension"
 SEED = 20
 
@@ -79,18 +78,6 @@ FACTS = {
     ),
 }
 only_first = pytest.mark.parametrize("assignment", [NAME], indirect=True)
-
-
-def _load_tool():
-    path = ROOT / "tools" / "assignments.py"
-    spec = importlib.util.spec_from_file_location("assignments_tool", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = _load_tool()
 
 
 @pytest.fixture(scope="module", params=list(FACTS))
@@ -212,7 +199,7 @@ def _packed(assignment, starter):
 
 
 @pytest.fixture(scope="module")
-def graded(assignment, starter, source, tmp_path_factory):
+def graded(assignment, starter, source, tmp_path_factory, locked_up):
     """Solution, starter and all wrong solutions, graded in one go: results and what was lost."""
     folder = tmp_path_factory.mktemp("class")
     notebooks = {"solution": source, "starter": starter}
@@ -225,8 +212,8 @@ def graded(assignment, starter, source, tmp_path_factory):
         nbformat.write(notebook, folder / f"{student}.ipynb")
     (folder / "unreadable.ipynb").write_text("{")
     # The last one holds a cell that hangs: it waits while the others work.
-    submissions = dict(reversed(tool.find_submissions(folder, assignment).items()))
-    limits = tool.Limits(cell_seconds=15)
+    submissions = find_submissions(folder, assignment)[::-1]
+    limits = Limits(cell_seconds=15)
     parts, results = tool.grade(
         assignment, submissions, folder / "graded", SEED, jobs=3, limits=limits, feedback=False
     )
@@ -310,7 +297,7 @@ def test_a_seed_repeats_a_grading_and_grades_are_written(graded, source, tmp_pat
 
 @only_first
 def test_seeds_draw_different_inputs(source, monkeypatch):
-    setup = "\n".join(c.source for c in source.cells if c.id.startswith(tool.SETUP))
+    setup = "\n".join(c.source for c in source.cells if c.id.startswith(SETUP))
     drawn = []
     for seed in ("1", "2", "1"):
         monkeypatch.setenv("DGBOOK_GRADING_SEED", seed)
@@ -333,7 +320,7 @@ def _cell(kind, name, source="", points=0):
     return cell
 
 
-def test_each_cell_that_ends_its_kernel_costs_only_itself(monkeypatch):
+def test_each_cell_that_ends_its_kernel_costs_only_itself(runner):
     sources = [
         ("setup", "import os, sys, warnings\nvalue = 1"),
         ("answer-1", "value = 2"),
@@ -347,8 +334,7 @@ def test_each_cell_that_ends_its_kernel_costs_only_itself(monkeypatch):
         ("figure-skipped", "os._exit(0)"),
     ]
     cells = [_cell("test" if n.startswith("test") else "answer", n, s, 1) for n, s in sources]
-    runner = tool.ResilientExecute()
-    monkeypatch.setattr(runner, "limits", tool.Limits(cell_seconds=3))
+    runner.limits = Limits(cell_seconds=3)
     done, _ = runner.preprocess(new_notebook(cells=cells), {})
     failed = {c.id: o.ename for c in done.cells for o in c.outputs if o.output_type == "error"}
     assert failed == {
@@ -362,10 +348,9 @@ def test_each_cell_that_ends_its_kernel_costs_only_itself(monkeypatch):
     assert by_name["test-shows"] == by_name["test-setup-again"] == []
 
 
-def test_no_time_left_fails_what_remains(monkeypatch):
+def test_no_time_left_fails_what_remains(runner):
     cells = [_cell("test", f"test-{i}", "import time; time.sleep(1.5)", 1) for i in range(4)]
-    runner = tool.ResilientExecute()
-    monkeypatch.setattr(runner, "limits", tool.Limits(cell_seconds=9, total_seconds=0))
+    runner.limits = Limits(cell_seconds=9, total_seconds=0)
     done, _ = runner.preprocess(new_notebook(cells=cells), {})
     assert [c.outputs[0].ename for c in done.cells] == ["TimeLimit"] * 4
 
@@ -393,7 +378,9 @@ def test_normalizing_brings_back_what_was_handed_out():
     own = new_code_cell("helper = 1", id="own")
     submission = new_notebook(cells=[own, mine[2], pasted, tampered, unknown, nameless])
 
-    cells = tool.normalize(submission, template).cells
+    found, remark = read_cells(json.dumps(submission).encode())
+    assert remark == ""
+    cells = normalize(found, template).cells
     names = [c.metadata.get("nbgrader", {}).get("grade_id") for c in cells]
     assert names == ["setup", None, None, "answer-1", "test-1", None, "answer-2"]
     assert [c.source for c in cells[1:4]] == ["helper = 1", "...", "final"]
@@ -403,36 +390,16 @@ def test_normalizing_brings_back_what_was_handed_out():
     assert len({c.id for c in cells}) == len(cells)
 
 
-def test_submissions_are_found_by_student(tmp_path):
-    for path in ("ada.ipynb", f"emmy/{NAME}.ipynb", f"sonya/{NAME}/{NAME}.ipynb"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text("{}")
-    for ignored in ("emmy/scratch.ipynb", f"emmy/.ipynb_checkpoints/{NAME}.ipynb"):
-        (tmp_path / ignored).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / ignored).write_text("{}")
-    assert list(tool.find_submissions(tmp_path, NAME)) == ["ada", "emmy", "sonya"]
-    (tmp_path / "sonya.ipynb").write_text("{}")
-    with pytest.raises(ValueError, match="sonya has two notebooks"):
-        tool.find_submissions(tmp_path, NAME)
-
-
-@pytest.mark.parametrize(
-    ("name", "says"), [("a b", "'a b'; allowed are letters"), ("instructor", "stands for you")]
-)
-def test_names_that_cannot_be_used_are_refused(tmp_path, name, says):
-    (tmp_path / f"{name}.ipynb").write_text("{}")
-    with pytest.raises(ValueError, match=says):
-        tool.find_submissions(tmp_path, NAME)
-
-
 @only_first
-def test_no_grades_on_a_machine_where_the_solution_fails(source, tmp_path, monkeypatch, capsys):
+def test_no_grades_on_a_machine_where_the_solution_fails(
+    source, tmp_path, monkeypatch, capsys, locked_up
+):
     (tmp_path / "ada.ipynb").write_text("{}")
     parts = tool.parts_of(source)
     full = {p.name: p.points for p in parts}
 
     def grade(assignment, submissions, root, *args):
-        assert list(submissions) == ["instructor", "ada"]
+        assert [s.student for s in submissions] == ["instructor", "ada"]
         less = tool.Result("instructor", full | {"test-3-4": 0.0})
         return parts, [less, tool.Result("ada", full)]
 
@@ -476,7 +443,7 @@ def test_a_wrong_solution_that_no_longer_fits_is_reported(starter, monkeypatch):
         tool.examples(NAME, starter)
 
 
-def test_a_missing_folder_is_named(tmp_path, capsys):
+def test_a_missing_folder_is_named(tmp_path, capsys, locked_up):
     assert tool.main(["grade", "--submitted", str(tmp_path / "nowhere")]) == 2
     assert "nowhere: there is no such folder" in capsys.readouterr().out
     assert tool.main(["grade", "--submitted", str(tmp_path)]) == 2

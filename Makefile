@@ -63,7 +63,7 @@ grade: .venv/made
 .venv/made: requirements.txt pyproject.toml
 	sh tools/check_python.sh $(PYTHON)
 	$(PYTHON) -m venv .venv
-	$(RUN) -m pip install -q --no-compile --disable-pip-version-check -r requirements.txt
+	$(RUN) -m pip install -q --no-compile --disable-pip-version-check --require-hashes -r requirements.txt
 	$(RUN) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -71,9 +71,11 @@ grade: .venv/made
 .venv-colab/made: requirements-colab.txt
 	sh tools/colab_lane.sh $(PYTHON)
 
+# Extras stay, since pip takes a package with an extra for another one, which then has no hash.
+LOCKED = --python-version 3.11 --generate-hashes --no-strip-extras
 lock:
-	uv pip compile --universal --python-version 3.11 requirements.in -o requirements.txt
-	uv pip compile --python-version 3.11 requirements-colab.in -o requirements-colab.txt
+	uv pip compile --universal $(LOCKED) requirements.in -o requirements.txt
+	uv pip compile $(LOCKED) requirements-colab.in -o requirements-colab.txt
 
 clean:
 	rm -rf _build .pytest_cache .ruff_cache exercises/release exercises/autograded exercises/feedback exercises/graded

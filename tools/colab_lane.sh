@@ -10,7 +10,8 @@ rm -rf .venv-colab
 for python in "$1" python3.13 python3.12 python3.11; do
     if fits "$python"; then
         "$python" -m venv .venv-colab
-        .venv-colab/bin/python -m pip install -q --no-compile --disable-pip-version-check -r requirements-colab.txt
+        .venv-colab/bin/python -m pip install -q --no-compile --disable-pip-version-check \
+            --require-hashes -r requirements-colab.txt
         touch .venv-colab/made
         exit
     fi

@@ -100,11 +100,14 @@ def _named_faces(groups, elements, neighbors, labels):
     dim = elements.shape[1] - 1
     boundary, interfaces = {}, {}
     named = np.zeros(neighbors.size, dtype=bool)
+    groups = {name: np.asarray(facets) for name, facets in groups.items()}
     for name, facets in groups.items():
-        facets = np.asarray(facets)
         if facets.ndim != 2 or facets.shape[1] != dim:
             raise ValueError(f"boundary[{name!r}] must have shape (n, {dim}), got {facets.shape}")
-        rows = find_faces(elements, facets)
+    all_facets = np.concatenate([np.empty((0, dim), dtype=np.int64), *groups.values()])
+    ends = np.cumsum([len(facets) for facets in groups.values()])
+    found = np.split(find_faces(elements, all_facets), ends[:-1])
+    for (name, facets), rows in zip(groups.items(), found, strict=False):
         if (rows < 0).any():
             lost = ", ".join(labels.vertex(v) for v in facets[np.argmax(rows < 0)])
             raise MeshError(

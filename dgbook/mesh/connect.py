@@ -67,8 +67,9 @@ def all_faces(elements: np.ndarray) -> np.ndarray:
 def vertex_set_keys(vertex_sets: np.ndarray) -> np.ndarray:
     """One integer for each row of vertex numbers: equal keys, equal sets. (n, m) to (n,) int64.
 
-    The sorted vertex numbers are the digits of the key. Where the next digit could overflow 63 bits
-    (three digits: more than two million vertices), the leading ones are replaced by their rank.
+    The sorted vertex numbers are the digits of the key, so keys are ordered as the sorted rows are.
+    Where the next digit could overflow 63 bits (three digits: more than two million vertices), the
+    leading ones are replaced by their rank.
     """
     digits = np.sort(vertex_sets, axis=1).astype(np.int64)
     base = int(digits.max(initial=0)) + 1

@@ -37,6 +37,16 @@ CURVED_SIMPLICES = {
     "tetrahedron": (11, 29, 30, 31),
 }
 
+# Sections that are read, which a file has once; others may come again, $NodeData for one.
+ONCE = ("MeshFormat", "PhysicalNames", "Entities", "PartitionedEntities", "Nodes", "Elements")
+
+# A compressed file may grow to so many times its size, or to so many bytes if that is more: a mesh
+# grows by a factor of 3 to 30, a file made to fill the memory by up to 1000.
+LARGEST_GROWTH = 100
+ALWAYS_ALLOWED = 2**26
+
+LARGEST_EXACT = 2**53  # of the integers that a floating-point number holds
+
 
 def read(path: str | os.PathLike, reorient: bool = False) -> Mesh:
     """Read a simplicial mesh from a Gmsh file.
@@ -50,7 +60,8 @@ def read(path: str | os.PathLike, reorient: bool = False) -> Mesh:
     Parameters
     ----------
     path : str or path
-        A name that ends in ".gz" is that of a compressed file.
+        A name that ends in ".gz" is that of a compressed file. Decompressed it may have 100 times
+        its size, or 64 MiB if that is more.
     reorient : bool
         Reverse elements whose nodes are in negative order, instead of refusing them: for a planar
         mesh that was drawn seen from below.
@@ -64,9 +75,15 @@ def read(path: str | os.PathLike, reorient: bool = False) -> Mesh:
     FileNotFoundError
         if there is no such file.
     MeshError
-        if the file is not Gmsh's, of another version, truncated or garbled, partitioned, or
-        holds elements other than first-order simplices; and for every defect that ``build`` finds.
+        if the file is not Gmsh's, of another version, truncated or garbled, partitioned, too
+        large once decompressed, has a section twice, or holds elements other than first-order
+        simplices; and for every defect that ``build`` finds.
         The message names the file, and elements and nodes by their tags in it.
+
+    Notes
+    -----
+    Names of groups are read as UTF-8 or, where one of them is not, all of them as Latin-1: two
+    names that differ in the file never become one.
     """
     file = _open(_content(Path(path)), os.fspath(path))
     tags, points, blocks = (_read_22 if file.version == "2.2" else _read_41)(file)
@@ -75,13 +92,24 @@ def read(path: str | os.PathLike, reorient: bool = False) -> Mesh:
 
 def _content(path: Path) -> bytes:
     """The bytes of a file, decompressed if its name says that it is compressed."""
-    content = path.read_bytes()
     if path.suffix != ".gz":
-        return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise MeshError(f"{path}: not a complete gzip file ({error})") from error
+        return path.read_bytes()
+    limit = max(LARGEST_GROWTH * path.stat().st_size, ALWAYS_ALLOWED)
+    chunks, size = [], 0
+    with path.open("rb") as compressed, gzip.GzipFile(fileobj=compressed) as file:
+        try:
+            while chunk := file.read(2**20):
+                size += len(chunk)
+                if size > limit:
+                    raise MeshError(
+                        f"{path} grows to more than {limit} bytes when it is decompressed, which "
+                        f"is {LARGEST_GROWTH} times its size or {ALWAYS_ALLOWED} bytes, whichever "
+                        "is more: no mesh does so; decompress it yourself if you trust it"
+                    )
+                chunks.append(chunk)
+        except (OSError, EOFError, zlib.error) as error:
+            raise MeshError(f"{path}: not a complete gzip file ({error})") from error
+    return b"".join(chunks)
 
 
 @dataclass(frozen=True)
@@ -202,11 +230,13 @@ class _BinaryCursor:
 
 def _whole(numbers: np.ndarray, where: str) -> np.ndarray:
     """Floating-point numbers as the integers that they must be."""
-    with np.errstate(invalid="ignore"):
-        whole = numbers.astype(np.int64)
-    if not np.array_equal(whole, numbers):
-        raise MeshError(f"{where} holds something else where an integer belongs")
-    return whole
+    whole = (numbers == np.rint(numbers)) & (np.abs(numbers) <= LARGEST_EXACT)  # not NaN either
+    if not whole.all():
+        raise MeshError(
+            f"{where} holds {numbers[whole.argmin()]:.17g} where an integer belongs, "
+            f"of at most {LARGEST_EXACT}"
+        )
+    return numbers.astype(np.int64)
 
 
 def _truncated(where, wanted, left):
@@ -231,7 +261,7 @@ def _open(data: bytes, source: str) -> _File:
     if version not in ("2.2", "4.1"):
         raise MeshError(f"{source} is in Gmsh format {version}; save it as version 2.2 or 4.1")
     if kind == "0":
-        return _File(source, version, dict(_sections(data, source)), _TextCursor)
+        return _File(source, version, _sections(data, source), _TextCursor)
     marker = data[header.end() : header.end() + 4]
     order = {b"\x01\0\0\0": "<", b"\0\0\0\x01": ">"}.get(marker)
     if kind != "1" or order is None:
@@ -242,41 +272,60 @@ def _open(data: bytes, source: str) -> _File:
     if size not in (("8",) if version == "2.2" else ("4", "8")):
         raise MeshError(f"{source}: $MeshFormat gives a data size of {size} bytes, expected 8")
     make_cursor = partial(_BinaryCursor, order=order, size_bytes=int(size))
-    return _File(source, version, dict(_sections(data, source)), make_cursor)
+    return _File(source, version, _sections(data, source), make_cursor)
 
 
-def _sections(data: bytes, source: str) -> Iterator[tuple[str, bytes]]:
-    """Name and body of each section."""
+def _sections(data: bytes, source: str) -> dict[str, bytes]:
+    """Body of each section by name; of those that come again and are not read, one."""
     begin = re.compile(rb"^\$(\w+)[ \t]*\r?\n", re.MULTILINE)
-    position = 0
+    sections, position = {}, 0
     while match := begin.search(data, position):
-        name = match[1]
-        end = data.find(b"$End" + name, match.end())
+        name = match[1].decode()
+        end = data.find(b"$End" + match[1], match.end())
         if end < 0:
-            raise MeshError(
-                f"{source}: ${name.decode()} has no $End{name.decode()}: the file is truncated"
-            )
-        yield name.decode(), data[match.end() : end]
+            raise MeshError(f"{source}: ${name} has no $End{name}: the file is truncated")
+        if name in ONCE and name in sections:
+            raise MeshError(f"{source} has a second ${name} section, at byte {match.start()}")
+        sections[name] = data[match.end() : end]
         position = end + len(name) + 4
+    return sections
 
 
 def _physical_names(file: _File) -> dict[tuple[int, int], str]:
     """Names of the physical groups by (dimension, tag); text in binary files too."""
     if "PhysicalNames" not in file.sections:
         return {}
-    lines = file.sections["PhysicalNames"].decode("utf-8", "replace").strip().splitlines()
+    body = file.sections["PhysicalNames"].strip()
+    # Of text in another encoding Latin-1 keeps every byte apart.
+    encoding = "utf-8" if _is_utf8(body) else "latin-1"
+    announced, *lines = body.split(b"\n")
     names = {}
-    for line in lines[1:]:
-        match = re.fullmatch(r'\s*(\d+)\s+(-?\d+)\s+"(.*)"\s*', line)
+    for line in lines:
+        match = re.fullmatch(rb'\s*(\d)\s+(-?\d{1,18})\s+"(.*)"\s*', line)
         if not match:
-            raise MeshError(f"{file.source}: $PhysicalNames holds the line {line!r}")
-        names[int(match[1]), int(match[2])] = match[3]
-    if not lines or lines[0].strip() != str(len(lines) - 1):
+            raise MeshError(
+                f"{file.source}: $PhysicalNames holds the line {line.decode(encoding)!r}"
+            )
+        group, name = (int(match[1]), int(match[2])), match[3].decode(encoding)
+        if names.setdefault(group, name) != name:
+            raise MeshError(
+                f"{file.source}: $PhysicalNames calls group {group[1]} of dimension {group[0]} "
+                f"both {names[group]!r} and {name!r}"
+            )
+    if announced.strip() != b"%d" % len(lines):
         raise MeshError(
             f"{file.source}: $PhysicalNames is truncated: it announces "
-            f"{lines[0].strip() if lines else 'nothing'}, {max(len(lines) - 1, 0)} names follow"
+            f"{announced.strip().decode(encoding) or 'nothing'}, {len(lines)} names follow"
         )
     return names
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _simplex_dim(kind: int, tag: int, source: str) -> int:
@@ -316,8 +365,9 @@ def _read_22(file: _File):
         # Columns: tag, the physical group and further tags if there are any, nodes.
         has_group = rows.shape[1] > dim + 2
         group = np.abs(rows[:, 1]) if has_group else np.zeros(len(rows), dtype=np.int64)
-        for g in np.unique(group):
-            members = rows[group == g]
+        order = np.argsort(group, kind="stable")
+        present, first = np.unique(group[order], return_index=True)
+        for g, members in zip(present, np.split(rows[order], first[1:]), strict=True):
             blocks.append(
                 _Block(dim, members[:, 0], members[:, -dim - 1 :], (int(g),) if g else ())
             )
@@ -393,7 +443,7 @@ def _count(cursor) -> int:
     if isinstance(cursor, _TextCursor):
         return int(cursor.ints(1)[0])
     line = cursor.line().strip()
-    if not line.isdigit():
+    if not re.fullmatch(rb"\d{1,18}", line):
         raise MeshError(f"{cursor.where} opens with {line[:20]!r} instead of a count")
     return int(line)
 
@@ -470,6 +520,7 @@ def _to_mesh(file, tags, points, blocks, reorient) -> Mesh:
     check_coordinates(points, Labels(source, vertex_tags=tags))
 
     def resolved(element_tags, nodes):
+        """Rows of `points` instead of tags."""
         place = np.searchsorted(tags, nodes, sorter=order).clip(max=len(tags) - 1)
         known = tags[order[place]] == nodes if len(tags) else np.zeros(nodes.shape, dtype=bool)
         if not known.all():
@@ -480,11 +531,9 @@ def _to_mesh(file, tags, points, blocks, reorient) -> Mesh:
             )
         return order[place]
 
-    element_tags, element_nodes, regions = _grouped(blocks, dim, names, source)
-    elements = resolved(element_tags, element_nodes)
+    element_tags, elements, regions = _grouped(blocks, dim, names, resolved, source)
     in_groups = [b for b in blocks if b.groups]
-    facet_tags, facet_nodes, facet_groups = _grouped(in_groups, dim - 1, names, source)
-    facets = resolved(facet_tags, facet_nodes)
+    _, facets, facet_groups = _grouped(in_groups, dim - 1, names, resolved, source)
     return build(
         _flattened(source, points, dim, elements),
         elements,
@@ -495,7 +544,7 @@ def _to_mesh(file, tags, points, blocks, reorient) -> Mesh:
     )
 
 
-def _grouped(blocks, dim, names, source):
+def _grouped(blocks, dim, names, resolved, source):
     """Tags (n,), nodes (n, dim+1) and {group name: numbers} of the elements of one dimension.
 
     Version 2.2 repeats an element for each of its physical groups; the repetitions are merged.
@@ -504,6 +553,7 @@ def _grouped(blocks, dim, names, source):
     if not blocks:
         return np.empty(0, dtype=np.int64), np.empty((0, dim + 1), dtype=np.int64), {}
     tags, nodes = (np.concatenate([getattr(b, part) for b in blocks]) for part in ("tags", "nodes"))
+    nodes = resolved(tags, nodes)
     _, first, number = np.unique(vertex_set_keys(nodes), return_index=True, return_inverse=True)
     first, number = np.sort(first), np.argsort(np.argsort(first))[number]  # the file's order
     members, end = {}, 0

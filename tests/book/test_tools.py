@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -301,3 +304,47 @@ def test_an_address_is_set_everywhere_and_taken_away_again(tmp_path, monkeypatch
     assert address.main([""]) == 0
     assert (tmp_path / "_config.yml").read_text(encoding="utf-8") == config
     assert address.main(["not an address"]) == 2
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "requirements-colab.txt"])
+def test_every_pin_has_hashes(lock: str) -> None:
+    """A version with its files' SHA-256 behind it; and pip is told to ask for them."""
+    text = (ROOT / lock).read_text().replace("\\\n", "")
+    pins = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
+    assert len(pins) > 30
+    for pin in pins:
+        assert re.fullmatch(
+            r"[\w.-]+(\[[\w, -]+\])?==\S+( ; .*?)?( +--hash=sha256:[0-9a-f]{64})+", pin
+        )
+    sources = [ROOT / "Makefile", ROOT / "tools" / "colab_lane.sh"]
+    calls = re.findall(
+        r"pip install.*", "".join(s.read_text() for s in sources).replace("\\\n", "")
+    )
+    assert [call for call in calls if call.endswith(f"--require-hashes -r {lock}")]
+
+
+def test_third_party_scripts_are_those_that_were_chosen() -> None:
+    """Each file under vendor/ is listed with its SHA-256, and none is missing."""
+    vendor = ROOT / "vendor"
+    listed = dict(
+        reversed(line.split("  ./")) for line in (vendor / "SHA256SUMS").read_text().splitlines()
+    )
+    found = {
+        path.relative_to(vendor).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in vendor.rglob("*")
+        if path.is_file() and path.name != "SHA256SUMS"
+    }
+    assert len(found) > 60
+    assert found == listed
+
+
+def test_the_versions_of_python_that_are_named_are_tested() -> None:
+    """In the package's data, in the README, and by the workflow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [c.rpartition(" ")[2] for c in project["classifiers"] if "Python :: 3." in c]
+    assert named == ["3.11", "3.12", "3.13"]
+    matrix = ", ".join(f'"{version}"' for version in named)
+    assert f"python-version: [{matrix}]" in (ROOT / ".github/workflows/book.yml").read_text()
+    assert f"Python {named[0]} to {named[-1]}" in (ROOT / "README.md").read_text()

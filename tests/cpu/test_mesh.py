@@ -4,6 +4,7 @@ import itertools
 import math
 import pickle
 import time
+import tracemalloc
 from pathlib import Path
 
 import modepy
@@ -27,6 +28,7 @@ from dgbook.mesh import (
     vertex_permutations,
 )
 from dgbook.mesh.connect import connect, vertex_set_keys
+from dgbook.mesh.nearby import near_pairs
 
 ROOT = Path(__file__).parents[2]
 SHAPES = [(5,), (4, 3), (3, 2, 4)]
@@ -175,6 +177,26 @@ def test_keys_tell_vertex_sets_apart(largest):
     assert len(np.unique(keys)) == len(np.unique(sets, axis=0))
     for k in rng.integers(0, len(faces), 50):
         assert np.array_equal(keys == keys[k], (sets == sets[k]).all(axis=1))
+
+
+@pytest.mark.parametrize("largest", [2**21 - 1, 2**21, 3_000_000, 2**22, 2**31 - 1])
+def test_keys_do_not_overflow(largest):
+    """They are ordered as the sets are, up to the last: 64 bits too few would begin again at zero.
+
+    Three digits fit 63 bits up to the base 2^21. To the base of three million the sets `a` and `b`
+    are numbers that differ by 2^64, and so the same to a machine of 64 bits.
+    """
+    base = 3_000_001
+    a = [0, 1, 2]
+    upper, last = divmod(a[1] * base + a[2] + 2**64, base)
+    b = [*divmod(upper, base), last]
+    assert b == sorted(b)
+    top = [largest - 2, largest - 1, largest]
+    sets = [[0, 1, 3], [3, largest - 1, largest], [4, 5, largest], top]
+    sets = np.array(sorted([*sets, a, b] if largest == base - 1 else sets))
+    keys = vertex_set_keys(sets)
+    assert (keys >= 0).all()
+    assert (np.diff(keys) > 0).all()
 
 
 def test_two_hundred_thousand_tetrahedra_connect_in_seconds():
@@ -600,6 +622,11 @@ def crossing_diagonals():
 DEFECTS = {
     "flat": (([[0, 0], [1, 0], [2, 1e-14]], [[0, 1, 2]]), "element 0 is flat"),
     "repeated vertex": (([[0, 0], [1, 0], [0, 1]], [[0, 1, 1]]), "element 0 is flat"),
+    "too small": (([[0, 0], [1e-101, 0], [0, 1e-101]], [[0, 1, 2]]), "element 0 is too small"),
+    "flat, almost too small": (
+        ([[0, 0, 0], [1, 0, 0], [0, 1e-320, 0], [0, 0, 1e-320]], [[0, 1, 2, 3]]),
+        "element 0 is flat",
+    ),
     "far from the origin": (
         ([[1e9, 1e9], [1e9 + 1, 1e9], [1e9, 1e9 + 1e-6]], [[0, 1, 2]]),
         "element 0 is flat",
@@ -664,3 +691,119 @@ def test_thin_boundary_layers_are_not_flat():
     n = len(thin.vertices)
     apart = np.concatenate([thin.vertices, thin.vertices + np.array([0, 0, 1.1e-5])])
     assert build(apart, np.concatenate([thin.elements, thin.elements + n])).K == 2 * thin.K
+    thick = box((2, 2, 2))
+    n = len(thick.vertices)
+    apart = np.concatenate([thick.vertices, thick.vertices + np.array([0, 0, 1 + 1e-5])])
+    assert build(apart, np.concatenate([thick.elements, thick.elements + n])).K == 2 * thick.K
+
+
+def thin_tetrahedra(height):
+    """All ways to be thin: a low pyramid, a face without area, two vertices close, a sliver."""
+    return {
+        "low": [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0.3, 0.3, height]],
+        "thin face": [[0, 0, 0], [1, 0, 0], [0.5, height, 0], [0.5, 0, 1]],
+        "short edge": [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, height, height]],
+        "sliver": [[0, 0, 0], [1, 0, height], [1, 1, 0], [0, 1, height]],
+        "needle": [[0, 0, 0], [1, 0, 0], [0.5, height**0.5, 0], [0.5, 0, height**0.5]],
+    }
+
+
+@pytest.mark.parametrize("kind", thin_tetrahedra(1))
+@pytest.mark.parametrize("size", [1e-90, 1, 1e90])
+def test_thin_tetrahedra_are_valid(kind, size):
+    """Whatever makes them thin: no vertex of theirs hangs on their own faces, none is singular."""
+    turn = np.linalg.qr(np.random.default_rng(8).standard_normal((3, 3)))[0]
+    for height in (1e-5, 1e-8, 3e-11):
+        vertices = np.array(thin_tetrahedra(height)[kind]) @ turn * size
+        mesh = build(vertices, [[0, 1, 2, 3]], reorient=True)
+        volume = np.linalg.det(np.array(thin_tetrahedra(height)[kind])[1:] - [0, 0, 0]) / 6
+        # Turned coordinates are rounded to 1e-16, against a height of 3e-11.
+        found = geometric_factors(mesh).jacobian[0] / size / size / size * 4 / 3
+        assert found == pytest.approx(abs(volume), rel=1e-4)
+
+
+def test_a_vertex_hangs_on_thin_elements_too():
+    """Two layers of squares, thinner and thinner, the upper one moved by half a square."""
+    for height in (1, 1e-4, 1e-9):
+        lower, upper = box((4, 1), (0, 0), (1, height)), box((4, 1), (0, height), (1, 2 * height))
+        vertices = np.concatenate([lower.vertices, upper.vertices + np.array([0.125, 0])])
+        elements = np.concatenate([lower.elements, upper.elements + len(lower.vertices)])
+        with pytest.raises(MeshError, match="hangs on the face of"):
+            build(vertices, elements)
+        # Turned and so far away that coordinates are rounded to a thousandth of the height.
+        turned = vertices @ np.array([[0.8, 0.6], [-0.6, 0.8]]) + height * 1e13
+        with pytest.raises(MeshError, match="hangs on the face of"):
+            build(turned, elements)
+
+
+def comb(n, dim):
+    """Simplices side by side on an edge that is as long as they are high, each a needle; turned."""
+    x = np.arange(n + 1) / n
+    first = np.arange(n)
+    if dim == 2:
+        tips = np.stack([x[:-1] + 0.5 / n, np.ones(n)], axis=1)
+        vertices = np.concatenate([np.stack([x, 0 * x], axis=1), tips])
+        elements = np.stack([first, first + 1, n + 1 + first], axis=1)
+    else:
+        tips = np.stack([x[:-1] + 0.5 / n, np.ones(n), 0 * x[1:]], axis=1)
+        vertices = np.concatenate(
+            [np.stack([x, 0 * x, 0 * x], axis=1), tips, tips + np.array([0, 0, 1])]
+        )
+        elements = np.stack([first, first + 1, n + 1 + first, 2 * n + 1 + first], axis=1)
+    vertices[:, :2] = vertices[:, :2] @ np.array([[0.8, 0.6], [-0.6, 0.8]])
+    return vertices, elements
+
+
+def apexes(n, dim):
+    """Needles whose n tips are all in one place and nevertheless not one vertex."""
+    vertices, elements = comb(n, dim)
+    vertices[n + 1 : 2 * n + 1] = vertices[n + 1]
+    return vertices, elements
+
+
+@pytest.mark.parametrize(("make", "dim"), [(comb, 2), (comb, 3), (apexes, 2)])
+def test_needles_on_one_long_edge_are_checked_in_linear_memory(make, dim):
+    """Every triangle is near every other one, if near means in a ball around its sides."""
+    vertices, elements = make(1500, dim)
+    tracemalloc.start()
+    start = time.perf_counter()
+    try:
+        if make is comb:
+            assert build(vertices, elements, reorient=True).K == 1500
+        else:
+            with pytest.raises(MeshError, match="vertex 1501 and vertex 1502 are both at"):
+                build(vertices, elements, reorient=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 40e6  # bytes; for a ball around each side it is more than 500e6
+    assert time.perf_counter() - start < 10
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_near_pairs_miss_none(dim):
+    """Faces of all shapes and directions, against distances to samples of each face."""
+    rng = np.random.default_rng(10)
+    corners = rng.uniform(-1, 1, (60, 1, dim)) + rng.uniform(-0.3, 0.3, (60, dim, dim))
+    # Half of them shrunk along all edges but one.
+    corners[::2, 1:-1] += 0.99 * (corners[::2, :1] - corners[::2, 1:-1])
+    weights = rng.dirichlet(np.ones(dim), 60)
+    samples = weights @ corners
+    points = np.concatenate([rng.uniform(-1, 1, (300, dim)), samples[:, 0], samples[::5, 1]])
+    margin = rng.choice([1e-12, 0.01, 0.1], 60)
+    distance = np.linalg.norm(samples[:, :, None] - points, axis=3).min(axis=1)
+    expected = set(map(tuple, np.argwhere(distance <= margin[:, None]).tolist()))
+    found = list(zip(*(side.tolist() for side in near_pairs(corners, margin, points)), strict=True))
+    assert len(found) == len(set(found))
+    assert expected <= set(found)
+    assert 72 < len(expected) < len(found) < 4 * len(expected)
+
+
+def test_many_named_groups_cost_no_more_than_few():
+    """Each face in a group of its own, which one search finds."""
+    mesh = box((1000, 2))
+    facets = np.concatenate(list(named(mesh).values()))
+    start = time.perf_counter()
+    again = build(mesh.vertices, mesh.elements, {str(i): [f] for i, f in enumerate(facets)})
+    assert len(again.boundary) == len(facets) == 2004
+    assert time.perf_counter() - start < 1.5

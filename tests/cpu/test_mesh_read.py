@@ -3,7 +3,9 @@
 import gzip
 import re
 import struct
+import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import meshio
@@ -208,6 +210,58 @@ def test_names_of_groups(tmp_path):
         mesh.faces("wall")
 
 
+def test_names_in_another_encoding_stay_apart(tmp_path):
+    """Bytes that are not UTF-8 are Latin-1, and only a line end ends a line."""
+    names = ['2 8 "Einla\xdf"', '2 9 "Einla\xe4"', '2 6 "a\x85b"', '3 1 "\xc3\x9f"']
+    faces = ["11 2 2 8 1 1 2 3", "12 2 2 9 1 1 2 4", "13 2 2 6 1 1 3 4"]
+    content = file_22(elements=[*faces, "1 4 2 1 1 1 2 3 4", "2 4 2 1 1 2 3 4 5"], names=names)
+    mesh = read(write(tmp_path, content.encode("latin-1")))
+    assert list(mesh.boundary) == ["a\x85b", "Einla\xdf", "Einla\xe4", "unnamed"]
+    assert list(mesh.regions) == ["\xc3\x9f"]
+    mesh = read(write(tmp_path, content.encode()))
+    assert list(mesh.boundary) == ["a\x85b", "Einla\xdf", "Einla\xe4", "unnamed"]
+
+
+def test_tags_of_any_size(tmp_path):
+    """Gmsh has no limit of its own; 8 bytes in binary files, and here 53 bits in ASCII files."""
+    large = 2**53
+    points = {1: "0 0 0", large - 1: "1 0 0", 2**31: "0 1 0", large: "0 0 1"}
+    mesh = read(write(tmp_path, file_22(points, [f"{large} 4 0 1 {large - 1} {2**31} {large}"])))
+    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    content = binary_41("<", 8)
+    for tag in (2, 3, 4, 5):
+        old, new = (struct.pack("<Q", t) for t in (tag, 2**63 + 1 - tag))
+        head, elements = content.split(b"$Elements")
+        begin = head.index(
+            struct.pack("<5Q", 1, *(2**63 + 1 - t for t in range(2, tag)), *range(tag, 6))
+        )
+        head = head[:begin] + head[begin:].replace(old, new, 1)
+        rows = elements.rindex(struct.pack("<Q", 1) * 2)
+        elements = elements[:rows] + elements[rows:].replace(old, new)
+        content = head + b"$Elements" + elements
+    # The second element's own tag was 2.
+    mesh = read(write(tmp_path, content))
+    assert mesh.elements.tolist() == [[0, 1, 2, 3], [1, 2, 3, 4]]
+
+
+def test_a_plane_may_be_rounded_but_not_bent(tmp_path):
+    """z may differ by 1e-8 of the mesh's extent, which is 1000 here."""
+    for z, planar in [(0.9e-5, True), (1.1e-5, False)]:
+        points = {1: "0 0 3", 2: "1000 0 3", 3: f"0 1 {3 + z!r}"}
+        path = write(tmp_path, file_22(points, ["1 2 2 4 1 1 2 3"]))
+        if planar:
+            assert read(path).vertices.tolist() == [[0, 0], [1000, 0], [0, 1]]
+        else:
+            with pytest.raises(MeshError, match="z is not constant over them"):
+                read(path)
+
+
+def test_sections_that_nobody_reads_may_come_again(tmp_path):
+    """Results for several times stand in several $NodeData sections."""
+    extra = section("NodeData", "1", '"u"', "0.5") + section("NodeData", "1", '"u"', "0.7")
+    assert read(write(tmp_path, file_22() + extra)).K == 2
+
+
 def test_faces_in_no_group_do_not_matter(tmp_path):
     """Gmsh saves them on request, once for each surface of the geometry that they belong to."""
     mesh = read(write(tmp_path, file_22(elements=[*TETS, "3 2 2 0 1 1 2 3", "4 2 2 0 2 1 2 3"])))
@@ -353,6 +407,30 @@ FAULTS = {
         "more numbers",
     ),
     "announced wrongly": (file_41(count=3), r"\$Elements announces 3 entries and holds 2"),
+    "a count of many digits": (
+        binary_22("<").replace(b"$Elements\n2", b"$Elements\n" + b"9" * 20),
+        "opens with b'99999999999999999999' instead of a count",
+    ),
+    "a count of very many digits": (
+        binary_22("<").replace(b"$Nodes\n5", b"$Nodes\n" + b"5" * 5000),
+        r"opens with b'55555555555555555555' instead of a count",
+    ),
+    "a tag beyond 53 bits": (
+        file_22({**POINTS, 2**53 + 2: "0 0 5"}),
+        r"\$Nodes holds 9007199254740994 where an integer belongs, of at most 9007199254740992",
+    ),
+    "second $Elements": (
+        file_22() + section("Elements", 1, TETS[0]),
+        r"has a second \$Elements section, at byte \d+",
+    ),
+    "second $Nodes": (
+        file_41() + section("Nodes", "0 0 0 0"),
+        r"has a second \$Nodes section",
+    ),
+    "group with two names": (
+        file_22(names=['3 1 "air"', '2 1 "air"', '3 1 "water"']),
+        "calls group 1 of dimension 3 both 'air' and 'water'",
+    ),
     "negative count": (replaced(file_22(), ("$Nodes\n5", "$Nodes\n-5")), r"\$Nodes is truncated"),
     "negative tags": (replaced(file_22(), ("1 4 2", "1 4 -2")), r"\$Elements is truncated"),
     "record of none": (
@@ -513,3 +591,24 @@ def test_a_damaged_compressed_file_is_refused(tmp_path, spoil):
     path.write_bytes(spoil(gzip.compress(TWO_BOXES["4.1_binary"].read_bytes())))
     with pytest.raises(MeshError, match=r"two\.msh\.gz"):
         read(path)
+
+
+def test_a_compressed_file_may_not_fill_the_memory(tmp_path, monkeypatch):
+    """100 times its size, or some bytes if that is more; and no more is ever decompressed."""
+    mesh = file_22().encode()
+    path = tmp_path / "bomb.msh.gz"
+    path.write_bytes(gzip.compress(mesh + b"\n" * 2**26))
+    tracemalloc.start()
+    try:
+        with pytest.raises(MeshError, match=r"bomb\.msh\.gz grows to more than 67108864 bytes"):
+            read(path)
+        assert tracemalloc.get_traced_memory()[1] < 80e6
+    finally:
+        tracemalloc.stop()
+    path.write_bytes(gzip.compress(mesh + b"\n" * 2**20))  # much growth, few bytes
+    assert read(path).K == 2
+    monkeypatch.setattr(sys.modules[read.__module__], "ALWAYS_ALLOWED", 1000)
+    with pytest.raises(MeshError, match="grows to more than"):
+        read(path)
+    path.write_bytes(gzip.compress(mesh + b"\n" * 5000))  # many bytes, little growth
+    assert read(path).K == 2

@@ -320,6 +320,28 @@ def test_wrong_parameters_are_refused(make, error, message):
         make()
 
 
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [
+        (swept.Heat, 0.5 * 1e-3**2 / 8.418e-5),  # alpha dt / dx^2 = 1/2
+        # The midpoint rule takes dt times an eigenvalue to -2; that of the sawtooth is
+        # 4 / dx^2 - 16 / dx^4, at dx = 1/2 -240.
+        (swept.KuramotoSivashinsky, 2 / 240),
+    ],
+)
+def test_the_longest_step_is_the_longest_stable_one(kind, limit):
+    """Of all waves the sawtooth grows first: at the limit it keeps its size."""
+    with pytest.raises(ValueError, match="allowed: at most"):
+        kind(dt=1.001 * limit)
+    sawtooth = 1e-9 * (-1.0) ** np.arange(16)[None]  # so small that KS is linear
+
+    def size(dt):
+        return np.abs(reference.step(kind(dt=dt), sawtooth)).max() / 1e-9
+
+    assert size(limit * (1 - 1e-12)) == pytest.approx(1, abs=1e-7)
+    assert size(0.9 * limit) < 0.9
+
+
 @pytest.mark.parametrize("name", PROBLEMS)
 @pytest.mark.parametrize(("n", "steps"), [(72, 9), (384, LONGEST)])
 def test_roundings_are_as_small_as_comparisons_on_a_gpu_allow(name, n, steps, monkeypatch):

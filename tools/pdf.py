@@ -155,10 +155,21 @@ def article(page: BeautifulSoup, chapter: Chapter, anchors: Mapping[str, str]) -
 
 
 def frame_shown(controls: Tag) -> Tag:
-    """What stands on paper in place of a player's sliders: their values, and how many there are."""
+    """What stands on paper in place of a player's sliders: their values, and how many there are.
+
+    A kernel film stands there as a whole.
+    """
+    if controls.find_parent(class_="dg-film"):
+        return paragraph("The book's pages step through this film.")
     values = [" ".join(e.get_text().split()) for e in controls.select("label span")]
     frames = math.prod(int(e["max"]) + 1 for e in controls.select("input"))
-    text = f"{', '.join(values)}: one of {frames} frames. The book's pages show the others."
+    return paragraph(
+        f"{', '.join(values)}: one of {frames} frames. The book's pages show the others."
+    )
+
+
+def paragraph(text: str) -> Tag:
+    """What a player says on paper."""
     shown = BeautifulSoup("", "html.parser").new_tag("p", attrs={"class": "dg-frame"})
     shown.string = text
     return shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from dgbook.check import simulator
@@ -22,23 +23,24 @@ def reads(launch: Callable[[], None]) -> dict[str, list[list[int]]]:
         By name of the array, a list of accesses. Each is the list of words that the threads of one
         warp read at the same step, one for each thread that takes part. A thread's steps on an
         array are counted from the kernel's start, so threads that take different branches fall out
-        of step. Arrays in shared memory are named by their line.
+        of step. A shared array s is called "shared array s".
     """
-    found: dict[str, dict[tuple, list[int]]] = {}
-    steps: dict[tuple, int] = {}
-    plain = simulator.Array._read
-
-    def noting(array: simulator.Array, word: int, index: object) -> None:
-        thread = simulator._current
-        mine = (thread.block.index.x, thread.linear, array.name)
-        step = steps[mine] = steps.get(mine, 0) + 1
-        warp = (mine[0], thread.linear // WARP, step)
-        found.setdefault(array.name, {}).setdefault(warp, []).append(word)
-        plain(array, word, index)
-
-    simulator.Array._read = noting  # only while it runs: all other kernels would pay for it
-    try:
+    heard = _Reads()
+    with simulator.observe(heard):
         launch()
-    finally:
-        simulator.Array._read = plain
-    return {name: list(accesses.values()) for name, accesses in found.items()}
+    return {name: list(accesses.values()) for name, accesses in heard.found.items()}
+
+
+class _Reads(simulator.Observer):
+    def __init__(self) -> None:
+        self.found: dict[str, dict[tuple, list[int]]] = {}
+        self.steps: Counter[tuple] = Counter()
+
+    def access(self, access: simulator.Access) -> None:
+        if access.kind != "read":
+            return
+        name = f"shared array {access.array}" if access.shared else access.array
+        thread = access.thread
+        self.steps[thread, name] += 1
+        warp = (thread.block, thread.linear // WARP, self.steps[thread, name])
+        self.found.setdefault(name, {}).setdefault(warp, []).append(access.element)

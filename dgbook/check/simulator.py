@@ -15,20 +15,24 @@ which Numba wraps round, is out of range.
 
 Arithmetic is NumPy's: `0.5 * x` of a float32 x stays float32 here, where Numba makes it float64;
 `dgbook.check.compile` finds those.
+
+Who wants to see what threads do listens with `observe`: every line, every access to global or
+shared memory, every wait. Nobody pays for it while nobody listens.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import dis
 import math
 import operator
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import greenlet
 import numpy as np
@@ -44,8 +48,95 @@ SHARED_LIMIT = 227 * 1024  # bytes with dynamic shared memory, compute capabilit
 SPIN_LIMIT = 100_000  # atomic operations in a row that change nothing
 
 
+class ThreadId(NamedTuple):
+    """Which thread of a launch.
+
+    Attributes
+    ----------
+    block, thread : tuple of three ints
+        As in ``cuda.blockIdx`` and ``cuda.threadIdx``: x, y, z.
+    linear : int
+        Its number within the block; ``linear // 32`` is its warp, ``linear % 32`` its lane.
+    """
+
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    linear: int
+
+
+class Access(NamedTuple):
+    """One element of global or shared memory, touched by one thread.
+
+    Attributes
+    ----------
+    thread : ThreadId
+    kind : {"read", "write", "atomic"}
+    array : str
+        The name of the kernel's parameter, or of the variable that holds a shared array.
+    shared : bool
+    index : tuple of int
+        As the kernel wrote it.
+    element : int
+        Its position in the array.
+    address : int
+        Its first byte, counted from the array's first one; in shared memory from the first one of
+        the block's shared memory.
+    nbytes : int
+    function : str
+        The kernel or the device function that did it.
+    line : int or None
+        In its file. None where nobody listened when it happened.
+    """
+
+    thread: ThreadId
+    kind: str
+    array: str
+    shared: bool
+    index: tuple[int, ...]
+    element: int
+    address: int
+    nbytes: int
+    function: str
+    line: int | None
+
+
+class Observer:
+    """What `observe` tells; derive from it and define what you want to hear.
+
+    Threads run one after another, each as far as it comes before it has to wait.
+    """
+
+    def line(self, thread: ThreadId, function: str, line: int, values: Mapping[str, Any]) -> None:
+        """A thread comes to a line of the kernel, or of a device function, with these variables."""
+
+    def access(self, access: Access) -> None:
+        """A thread is about to touch memory; what is wrong with that is found afterwards."""
+
+    def wait(self, thread: ThreadId, what: str, function: str, line: int) -> None:
+        """A thread waits: "barrier", "vote", "grid barrier", or the name of a warp operation."""
+
+
 class SimulatorError(RuntimeError):
-    """A kernel did what a GPU refuses or would get wrong; the message says who and where."""
+    """A kernel did what a GPU refuses or would get wrong; the message says who and where.
+
+    Attributes
+    ----------
+    thread : ThreadId or None
+        Who did it; None if it was refused before a thread ran.
+    line : int or None
+        In the file of the kernel or of its device function.
+    array : str or None
+        The array that it was about, by its name in the kernel.
+    index : tuple or None
+    other : Access or None
+        For a race, what the other thread did. Its line is known where `observe` listened.
+    """
+
+    thread: ThreadId | None = None
+    line: int | None = None
+    array: str | None = None
+    index: tuple | None = None
+    other: Access | None = None
 
 
 class BarrierError(SimulatorError):
@@ -125,8 +216,15 @@ class _Thread:
         # NumPy keeps in the context whether it warns; a greenlet begins with an empty one.
         self.greenlet.gr_context = self.block.grid.context
 
+    @property
+    def id(self) -> ThreadId:
+        block, index = self.block.index, self.index
+        return ThreadId((block.x, block.y, block.z), (index.x, index.y, index.z), self.linear)
+
     def run(self) -> None:
         grid = self.block.grid
+        if grid.traced:
+            sys.settrace(grid.trace)
         try:
             result = grid.function(*grid.args)
         except SimulatorError:
@@ -215,7 +313,15 @@ class _Grid:
         grid_dim: tuple[int, int, int],
         block_dim: tuple[int, int, int],
         dynamic_bytes: int,
+        codes: frozenset[types.CodeType],
     ) -> None:
+        self.observer, self.checks = _observed
+        # Following every line costs much, so it is not done for who does not listen to lines.
+        self.traced = self.observer is not None and (
+            getattr(type(self.observer), "line", None) is not Observer.line
+        )
+        self.codes = codes  # of the kernel and its device functions
+        self.latest: dict[tuple, Access] = {}  # to memory, by place, thread and kind
         self.name = function.__name__
         self.function = function
         self.code = function.__code__
@@ -231,6 +337,14 @@ class _Grid:
         self.scheduler = greenlet.getcurrent()
         self.context = contextvars.copy_context()
 
+    def trace(self, frame: types.FrameType, event: str, _: Any) -> Any:
+        """What Python calls for each line of a simulated function."""
+        if frame.f_code not in self.codes:
+            return None
+        if event == "line":
+            self.observer.line(_current.id, frame.f_code.co_name, frame.f_lineno, frame.f_locals)
+        return self.trace
+
     # -- the scheduler ---------------------------------------------------------------------
 
     def run(self, blocks: list[_Block]) -> None:
@@ -242,9 +356,11 @@ class _Grid:
             if not alive:
                 return
             if len(alive) < len(blocks):
-                raise BarrierError(
-                    f"kernel {self.name}: {len(blocks) - len(alive)} of {len(blocks)} blocks have "
-                    f"returned while {_waiting(alive[0].threads[0])}"
+                first = alive[0].threads[0]
+                raise _stuck(
+                    first,
+                    f"{len(blocks) - len(alive)} of {len(blocks)} blocks have returned while "
+                    f"{_waiting(first)}",
                 )
             self.clock += 1
             self.barrier_time = self.clock
@@ -295,15 +411,13 @@ class _Grid:
             return
         first = block.threads[0]
         if len(block.threads) < self.n_threads:
-            raise BarrierError(
-                f"kernel {self.name}: {_waiting(first)}, which "
-                f"{self.n_threads - len(block.threads)} of {self.n_threads} threads of the block "
-                "never reach: they have returned"
+            raise _stuck(
+                first,
+                f"{_waiting(first)}, which {self.n_threads - len(block.threads)} of "
+                f"{self.n_threads} threads of the block never reach: they have returned",
             )
         other = next(t for t in block.threads if t.waits_at != first.waits_at)
-        raise BarrierError(
-            f"kernel {self.name}: divergent barrier: {_waiting(first)}, but {_waiting(other)}"
-        )
+        raise _stuck(first, f"divergent barrier: {_waiting(first)}, but {_waiting(other)}")
 
     def _release_warps(self, block: _Block) -> None:
         """Let go the lanes that meet in a warp operation: all of its mask that still run."""
@@ -316,9 +430,9 @@ class _Grid:
                     continue
                 _, mask, operation = reason
                 if not mask >> thread.lane & 1:
-                    raise BarrierError(
-                        f"kernel {self.name}: {_waiting(thread)}, whose mask {mask:#010x} does not "
-                        "name its own lane"
+                    raise _stuck(
+                        thread,
+                        f"{_waiting(thread)}, whose mask {mask:#010x} does not name its own lane",
                     )
                 group = [t for t in warp.threads if mask >> t.lane & 1 and t.waits_for is not _END]
                 missing = next((t for t in group if t.waits_for != reason), None)
@@ -338,13 +452,15 @@ class _Grid:
                 progressed = True
         if not progressed:
             thread, mask, missing = stuck
-            raise BarrierError(
-                f"kernel {self.name}: {_waiting(thread)}, whose mask {mask:#010x} names lane "
-                f"{missing.lane}, but {_waiting(missing)}"
+            raise _stuck(
+                thread,
+                f"{_waiting(thread)}, whose mask {mask:#010x} names lane {missing.lane}, but "
+                f"{_waiting(missing)}",
             )
 
 
 _current: _Thread = None  # type: ignore[assignment]  # the thread that runs now
+_observed: tuple[Observer | None, bool] = (None, True)  # who listens, and whether races are refused
 
 
 def _wait(reason: tuple, depth: int = 2) -> Any:
@@ -355,6 +471,9 @@ def _wait(reason: tuple, depth: int = 2) -> Any:
     frame = sys._getframe(depth)
     code = frame.f_code
     thread.waits_for = reason
+    if grid.observer is not None:
+        what = reason[2] if reason[0] == "warp" else reason[0]
+        grid.observer.wait(thread.id, what, code.co_name, frame.f_lineno)
     if code is grid.code:
         thread.waits_at = (code, frame.f_lasti)
     else:  # in a device function: where it was called from counts as well
@@ -392,20 +511,50 @@ def _ordered(me: _Thread, stamp: tuple[_Thread, int]) -> bool:
 
 def _waiting(thread: _Thread) -> str:
     """Who waits where, in words."""
-    code, offset = thread.waits_at[:2]
-    line = list(code.co_positions())[offset // 2][0]
+    code, line = _waits_in(thread)
     kind = thread.waits_for[0]
     what = thread.waits_for[2] if kind == "warp" else kind
     return f"{thread} waits at a {what} ({code.co_name}, line {line})"
 
 
-def _here() -> str:
-    """Which kernel, which thread and what line of it or of a device function runs now."""
+def _waits_in(thread: _Thread) -> tuple[types.CodeType, int]:
+    code, offset = thread.waits_at[:2]
+    return code, list(code.co_positions())[offset // 2][0]
+
+
+def _stuck(thread: _Thread, what: str) -> BarrierError:
+    """An error about threads that wait for others in vain."""
+    error = BarrierError(f"kernel {thread.block.grid.name}: {what}")
+    error.thread, error.line = thread.id, _waits_in(thread)[1]
+    return error
+
+
+def _place() -> types.FrameType:
+    """The frame of the kernel, or of a device function, that runs now."""
     frame = sys._getframe(1)
-    while frame.f_code.co_filename == _here.__code__.co_filename:
+    while frame.f_code.co_filename == _place.__code__.co_filename:
         frame = frame.f_back
-    place = f"({frame.f_code.co_name}, line {frame.f_lineno})"
-    return f"kernel {_current.block.grid.name}, {_current} {place}"
+    return frame
+
+
+def _error(
+    kind: type[SimulatorError],
+    what: str,
+    array: _Strided | None = None,
+    index: Any = None,
+    other: Access | None = None,
+) -> SimulatorError:
+    """An error about what the running thread does: which kernel, which thread, what line."""
+    frame = _place()
+    error = kind(
+        f"kernel {_current.block.grid.name}, {_current} ({frame.f_code.co_name}, line "
+        f"{frame.f_lineno}){what}"
+    )
+    error.thread, error.line, error.other = _current.id, frame.f_lineno, other
+    if array is not None:
+        error.array = array.variable
+        error.index = index if isinstance(index, tuple) else (index,)
+    return error
 
 
 # ------------------------------------------------------------------------------------------
@@ -416,10 +565,11 @@ def _here() -> str:
 class _Strided:
     """What all arrays of a simulated kernel share: shape, and indices that are checked."""
 
-    __slots__ = ("name", "ndim", "offset", "shape", "steps")
+    __slots__ = ("name", "ndim", "offset", "shape", "steps", "variable")
 
-    def __init__(self, name: str, shape: tuple[int, ...]) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], variable: str = "") -> None:
         self.name = name
+        self.variable = variable or name  # what the kernel calls it
         self.shape = shape
         self.ndim = len(shape)
         self.steps = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
@@ -460,8 +610,11 @@ class _Strided:
     def _any_element(self, index: Any) -> int:
         index = index if isinstance(index, tuple) else (index,)
         if len(index) > self.ndim:
-            raise OutOfRangeError(
-                f"{_here()}: {self.name}{_brackets(index)}, but it has {self.ndim} dimensions"
+            raise _error(
+                OutOfRangeError,
+                f": {self.name}{_brackets(index)}, but it has {self.ndim} dimensions",
+                self,
+                index,
             )
         element = self.offset
         for axis, i in enumerate(index):
@@ -474,13 +627,18 @@ class _Strided:
         try:
             i = operator.index(i)
         except TypeError:
-            raise SimulatorError(
-                f"{_here()}: {self.name}{_brackets(index)}: {i!r} is not an integer"
+            raise _error(
+                SimulatorError,
+                f": {self.name}{_brackets(index)}: {i!r} is not an integer",
+                self,
+                index,
             ) from None
         if not 0 <= i < self.shape[axis]:
-            raise OutOfRangeError(
-                f"{_here()}: {self.name}{_brackets(index)} is out of range, its shape is "
-                f"{self.shape}"
+            raise _error(
+                OutOfRangeError,
+                f": {self.name}{_brackets(index)} is out of range, its shape is {self.shape}",
+                self,
+                index,
             )
         return i
 
@@ -505,9 +663,11 @@ class _Strided:
         return view
 
     def _not_one(self, index: Any) -> SimulatorError:
-        return SimulatorError(
-            f"{_here()}: {self.name}{_brackets(index)} is more than one element; write element by "
-            "element"
+        return _error(
+            SimulatorError,
+            f": {self.name}{_brackets(index)} is more than one element; write element by element",
+            self,
+            index,
         )
 
 
@@ -526,8 +686,11 @@ class ConstantArray(_Strided):
         return self.values[element] if element >= 0 else self._view(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise SimulatorError(
-            f"{_here()} writes {self.name}{_brackets(index)}, which is constant on a device"
+        raise _error(
+            SimulatorError,
+            f" writes {self.name}{_brackets(index)}, which is constant on a device",
+            self,
+            index,
         )
 
 
@@ -645,12 +808,28 @@ def _note(table: dict[int, Any], address: int, stamp: tuple) -> None:
 class Array(_Strided):
     """Global or shared memory: bounds, definedness and races are checked."""
 
-    __slots__ = ("atomics", "data", "dtype", "integer", "must_be_written", "read", "written")
+    __slots__ = (
+        "atomics",
+        "base",
+        "data",
+        "dtype",
+        "integer",
+        "must_be_written",
+        "read",
+        "written",
+    )
 
     def __init__(
-        self, data: np.ndarray, name: str, memory: _Memory, must_be_written: bool = False
+        self,
+        data: np.ndarray,
+        name: str,
+        memory: _Memory,
+        must_be_written: bool = False,
+        variable: str = "",
+        base: int = 0,
     ) -> None:
-        super().__init__(name, data.shape)
+        super().__init__(name, data.shape, variable)
+        self.base = base  # in shared memory, the byte at which the array begins
         self.data = data.reshape(-1)
         self.dtype = data.dtype
         self.integer = data.dtype.kind not in "fc"
@@ -682,9 +861,12 @@ class Array(_Strided):
         self.data[element] = new = function(old)
         _current.spins = 0 if new != old else _current.spins + 1
         if _current.spins > SPIN_LIMIT:
-            raise SimulatorError(
-                f"{_here()}: {SPIN_LIMIT} atomic operations on {self.name}{_brackets(index)} "
-                "changed nothing: the thread spins for another one, and only barriers let that run"
+            raise _error(
+                SimulatorError,
+                f": {SPIN_LIMIT} atomic operations on {self.name}{_brackets(index)} changed "
+                "nothing: the thread spins for another one, and only barriers let that run",
+                self,
+                index,
             )
         return old
 
@@ -693,12 +875,15 @@ class Array(_Strided):
         last = self.written.get(address)
         if last is None:
             if self.must_be_written and address not in self.atomics:
-                raise UndefinedReadError(
-                    f"{_here()} reads {self.name}{_brackets(index)}, which no thread has written "
-                    "yet: the write is missing, or a barrier after it"
+                raise _error(
+                    UndefinedReadError,
+                    f" reads {self.name}{_brackets(index)}, which no thread has written yet: the "
+                    "write is missing, or a barrier after it",
+                    self,
+                    index,
                 )
         elif last[0] is not me and not _ordered(me, last):
-            raise self._race("reads", last, "wrote", index)
+            raise self._race("reads", last, "wrote", address, index)
         if self.atomics:
             self._meet(self.atomics, address, "reads", "changed atomically", index)
         stamp = me.stamp
@@ -715,7 +900,7 @@ class Array(_Strided):
         me = _current
         last = self.written.get(address)
         if last is not None and last[0] is not me and not _ordered(me, last):
-            raise self._race("writes", last, "wrote", index)
+            raise self._race("writes", last, "wrote", address, index)
         if self.atomics:
             self._meet(self.atomics, address, "writes", "changed atomically", index)
         if address in self.read:
@@ -727,12 +912,15 @@ class Array(_Strided):
         last = self.written.get(address)
         if last is None:
             if reads and self.must_be_written and address not in self.atomics:
-                raise UndefinedReadError(
-                    f"{_here()} changes {self.name}{_brackets(index)} atomically, which no thread "
-                    "has written yet"
+                raise _error(
+                    UndefinedReadError,
+                    f" changes {self.name}{_brackets(index)} atomically, which no thread has "
+                    "written yet",
+                    self,
+                    index,
                 )
         elif not _ordered(me, last):
-            raise self._race("changes atomically", last, "wrote", index)
+            raise self._race("changes atomically", last, "wrote", address, index)
         self._meet(self.read, address, "changes atomically", "read", index)
         _note(self.atomics, address, me.stamp)
 
@@ -746,13 +934,57 @@ class Array(_Strided):
         else:
             stamp = seen.unordered(_current)
         if stamp is not None:
-            raise self._race(mine, stamp, theirs, index)
+            raise self._race(mine, stamp, theirs, address, index)
 
-    def _race(self, mine: str, stamp: tuple, theirs: str, index: Any) -> RaceError:
-        return RaceError(
-            f"{_here()}: race on {self.name}{_brackets(index)}: it {mine} what {stamp[0]} "
-            f"{theirs}, with no barrier between"
+    def _race(
+        self, mine: str, stamp: tuple, theirs: str, address: int, index: Any
+    ) -> SimulatorError:
+        return _error(
+            RaceError,
+            f": race on {self.name}{_brackets(index)}: it {mine} what {stamp[0]} {theirs}, with "
+            "no barrier between",
+            self,
+            index,
+            self._other(stamp[0], _KINDS[theirs], address, index),
         )
+
+    def _other(self, thread: _Thread, kind: str, address: int, index: Any) -> Access:
+        """What the other thread of a race did: as it was heard, or as far as it is known."""
+        heard = thread.block.grid.latest.get((id(self.written), address, thread, kind))
+        return heard or self._access(thread, kind, self._element(index), index, "", None)
+
+    def _access(
+        self, thread: _Thread, kind: str, element: int, index: Any, function: str, line: int | None
+    ) -> Access:
+        size = self.dtype.itemsize
+        return Access(
+            thread=thread.id,
+            kind=kind,
+            array=self.variable,
+            shared=self.must_be_written,
+            index=index if isinstance(index, tuple) else (index,),
+            element=element,
+            address=self.base + element * size,
+            nbytes=size,
+            function=function,
+            line=line,
+        )
+
+    def _addresses(self, element: int) -> Iterable[int]:
+        """Where `written`, `read` and `atomics` keep an element."""
+        return (element,)
+
+    def _heard(self, kind: str, element: int, index: Any) -> bool:
+        """Tell the observer of an access; returns whether to look for races as well."""
+        frame, grid = _place(), _current.block.grid
+        access = self._access(_current, kind, element, index, frame.f_code.co_name, frame.f_lineno)
+        grid.observer.access(access)
+        for address in self._addresses(element):
+            grid.latest[id(self.written), address, _current, kind] = access
+        return grid.checks
+
+
+_KINDS = {"wrote": "write", "read": "read", "changed atomically": "atomic"}
 
 
 class _AliasedArray(Array):
@@ -767,8 +999,10 @@ class _AliasedArray(Array):
         memory: _Memory,
         first_byte: int,
         must_be_written: bool = False,
+        variable: str = "",
+        base: int = 0,
     ) -> None:
-        super().__init__(data, name, memory, must_be_written)
+        super().__init__(data, name, memory, must_be_written, variable, base)
         self.memory = memory
         self.first_byte = first_byte
 
@@ -787,6 +1021,32 @@ class _AliasedArray(Array):
     def _change(self, element: int, index: Any, reads: bool) -> None:
         for address in self._addresses(element):
             super()._change(address, index, reads)
+
+
+class _Heard:
+    """Before an `Array`, tells who listens of each access before it is checked and done."""
+
+    __slots__ = ()
+
+    def _read(self, element: int, index: Any) -> None:
+        if self._heard("read", element, index):
+            super()._read(element, index)
+
+    def _write(self, element: int, index: Any) -> None:
+        if self._heard("write", element, index):
+            super()._write(element, index)
+
+    def _change(self, element: int, index: Any, reads: bool) -> None:
+        if self._heard("atomic", element, index):
+            super()._change(element, index, reads)
+
+
+class _HeardArray(_Heard, Array):
+    __slots__ = ()
+
+
+class _HeardAliasedArray(_Heard, _AliasedArray):
+    __slots__ = ()
 
 
 def _brackets(index: Any) -> str:
@@ -824,7 +1084,7 @@ def _dtype(dtype: Any) -> np.dtype:
 def _shape(shape: Any) -> tuple[int, ...]:
     shape = shape if isinstance(shape, tuple) else (shape,)
     if not all(isinstance(n, (int, np.integer)) and n >= 0 for n in shape):
-        raise SimulatorError(f"{_here()}: array shape {shape}: shapes are constant integers")
+        raise _error(SimulatorError, f": array shape {shape}: shapes are constant integers")
     return tuple(int(n) for n in shape)
 
 
@@ -838,13 +1098,21 @@ class _Space:
 def _not_simulated(what: str) -> Any:
     if _current is None:  # nobody's kernel asks: a debugger, a notebook
         raise AttributeError(what)
-    raise SimulatorError(f"{_here()}: {what} is not simulated")
+    raise _error(SimulatorError, f": {what} is not simulated")
 
 
 def _site(frame: types.FrameType) -> tuple[int, int, int]:
     """What tells one place in a kernel from another, and from the same place of another closure."""
     # Each simulated function has globals of its own.
     return id(frame.f_globals), id(frame.f_code), frame.f_lasti
+
+
+@lru_cache(maxsize=1024)
+def _variable(code: types.CodeType, offset: int) -> str:
+    """The variable to which the value that is made at this place of the bytecode is assigned."""
+    after = next(i for i in dis.get_instructions(code) if i.offset > offset)
+    name = after.argval[0] if isinstance(after.argval, tuple) else after.argval
+    return name if after.opname.startswith("STORE_") and isinstance(name, str) else ""
 
 
 class _Shared(_Space):
@@ -860,20 +1128,31 @@ class _Shared(_Space):
     def _static(
         self, block: _Block, shape: tuple[int, ...], dtype: np.dtype, frame: types.FrameType
     ) -> Array:
-        block.static_bytes += math.prod(shape) * dtype.itemsize
+        base = -(-block.static_bytes // dtype.itemsize) * dtype.itemsize
+        block.static_bytes = base + math.prod(shape) * dtype.itemsize
         together = block.static_bytes + block.grid.dynamic_bytes
         if block.static_bytes > STATIC_SHARED_LIMIT:
-            raise SimulatorError(
-                f"{_here()}: {block.static_bytes} bytes of static shared memory a block; a device "
-                f"has {STATIC_SHARED_LIMIT}"
+            raise _error(
+                SimulatorError,
+                f": {block.static_bytes} bytes of static shared memory a block; a device has "
+                f"{STATIC_SHARED_LIMIT}",
             )
         if together > SHARED_LIMIT:
-            raise SimulatorError(
-                f"{_here()}: {together} bytes of shared memory a block, {block.static_bytes} of "
-                f"them static; a device has at most {SHARED_LIMIT}"
+            raise _error(
+                SimulatorError,
+                f": {together} bytes of shared memory a block, {block.static_bytes} of them "
+                f"static; a device has at most {SHARED_LIMIT}",
             )
         name = f"shared array (line {frame.f_lineno})"
-        return Array(np.full(shape, _poison(dtype)), name, _Memory(), must_be_written=True)
+        array = Array if block.grid.observer is None else _HeardArray
+        return array(
+            np.full(shape, _poison(dtype)),
+            name,
+            _Memory(),
+            must_be_written=True,
+            variable=_variable(frame.f_code, frame.f_lasti),
+            base=base,
+        )
 
     def _dynamic(
         self, block: _Block, shape: tuple[int, ...], dtype: np.dtype, frame: types.FrameType
@@ -885,7 +1164,16 @@ class _Shared(_Space):
             memory.split(dtype.itemsize)
         count = len(block.dynamic) // dtype.itemsize
         typed = block.dynamic[: count * dtype.itemsize].view(dtype)
-        return _AliasedArray(typed, "dynamic shared memory", memory, 0, must_be_written=True)
+        array = _AliasedArray if block.grid.observer is None else _HeardAliasedArray
+        return array(
+            typed,
+            "dynamic shared memory",
+            memory,
+            0,
+            must_be_written=True,
+            variable=_variable(frame.f_code, frame.f_lasti),
+            base=block.static_bytes,  # behind the static arrays
+        )
 
 
 class _Local(_Space):
@@ -949,7 +1237,7 @@ class _Cg(_Space):
 
 def _axes(ndim: int, values: tuple[int, int, int]) -> int | tuple[int, ...]:
     if ndim not in (1, 2, 3):
-        raise SimulatorError(f"{_here()}: ndim = {ndim}: a grid has 1, 2 or 3 dimensions")
+        raise _error(SimulatorError, f": ndim = {ndim}: a grid has 1, 2 or 3 dimensions")
     return values[0] if ndim == 1 else values[:ndim]
 
 
@@ -1019,9 +1307,10 @@ class SimulatedCuda:
         if not 0 <= source < WARP:
             return own
         if source not in theirs:
-            raise SimulatorError(
-                f"{_here()} shuffles from lane {source}, which takes no part: it is not in the "
-                "mask, has returned or does not exist; the value is undefined"
+            raise _error(
+                SimulatorError,
+                f" shuffles from lane {source}, which takes no part: it is not in the mask, has "
+                "returned or does not exist; the value is undefined",
             )
         return theirs[source]
 
@@ -1293,14 +1582,16 @@ def _arguments(name: str, code: types.CodeType, defaults: int, args: tuple) -> t
     for parameter, value in zip(names, args, strict=False):
         check(parameter, value)
     shared, memory = _overlapping(arrays)
+    silent = _observed[0] is None
 
     def wrap(parameter: str, value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(wrap(parameter, part) for part in value)
         if isinstance(value, np.ndarray):
             if _first_byte(value) in shared:
-                return _AliasedArray(value, parameter, memory, _first_byte(value))
-            return Array(value, parameter, _Memory())
+                array = _AliasedArray if silent else _HeardAliasedArray
+                return array(value, parameter, memory, _first_byte(value))
+            return (Array if silent else _HeardArray)(value, parameter, _Memory())
         # Numba takes Python's numbers for 64-bit ones; NumPy would let them yield to float32.
         if type(value) in (float, complex):
             return np.float64(value) if type(value) is float else np.complex128(value)
@@ -1328,6 +1619,29 @@ def _overlapping(arrays: list[np.ndarray]) -> tuple[set[int], _Memory]:
         if first + array.nbytes > end:
             end, previous = first + array.nbytes, array
     return shared, memory
+
+
+@contextlib.contextmanager
+def observe(observer: Observer, *, checks: bool = True) -> Iterator[None]:
+    """Inside, an observer hears what the threads of all simulated kernels do.
+
+    Registers and arrays in local or constant memory are touched in silence: an `Access` is one of
+    global or shared memory.
+
+    Parameters
+    ----------
+    observer : Observer
+        Without a `line` of its own, lines are not followed, which is several times faster.
+    checks : bool
+        False lets races and reads of shared memory that nobody has written pass, so that a wrong
+        kernel can be watched to its end. Indices and barriers are refused as ever.
+    """
+    global _observed
+    before, _observed = _observed, (observer, checks)
+    try:
+        yield
+    finally:
+        _observed = before
 
 
 def launch(function: Callable, grid: Any, block: Any, args: tuple, dynamic_bytes: int = 0) -> None:
@@ -1371,10 +1685,12 @@ def launch(function: Callable, grid: Any, block: Any, args: tuple, dynamic_bytes
     wrapped = _arguments(name, function.__code__, len(function.__defaults__ or ()), args)
     z, y, x = (range(n) for n in reversed(grid_dim))
     indices = ((i, j, k) for k, j, i in product(z, y, x))
+    codes = frozenset(f.__code__ for f in made.values())
+    tracing = sys.gettrace()
     try:
         # A GPU computes on with infinities and NaN, and says nothing.
         with np.errstate(all="ignore"):
-            run = _Grid(simulated, wrapped, grid_dim, block_dim, dynamic_bytes)
+            run = _Grid(simulated, wrapped, grid_dim, block_dim, dynamic_bytes, codes)
             if _is_cooperative(made.values()):
                 run.run([_Block(run, index) for index in indices])
             else:
@@ -1382,3 +1698,5 @@ def launch(function: Callable, grid: Any, block: Any, args: tuple, dynamic_bytes
                     run.run([_Block(run, index)])
     finally:
         _current = None  # type: ignore[assignment]
+        if _observed[0] is not None:
+            sys.settrace(tracing)

@@ -1,1 +1,6 @@
-"""How things are shown: plots, players, kernels' sources."""
+"""What a page shows and asks: kernel films and blanks. The core never imports it."""
+
+from dgbook.page.blank import Task, Verdict, check
+from dgbook.page.film import Film, film
+
+__all__ = ["Film", "Task", "Verdict", "check", "film"]

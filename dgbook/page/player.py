@@ -154,7 +154,9 @@ def player(
     svg = _svg(data, store, first, alt, _axes(xlim, ylim, logx, logy, xlabel, ylabel))
     drawn = {"data": store.base64(), "arrays": store.offsets, "curves": data}
     legend = _legend(curves, data)
-    return _assemble(svg + legend, drawn, sliders, first, alt, captions, play, seconds, 600)
+    return assemble(
+        svg + legend, drawn, sliders, first, alt, captions, play, seconds, 600, _DRAW_CURVES
+    )
 
 
 def flipbook(
@@ -193,8 +195,17 @@ def flipbook(
         f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" src="{images[first]}" '
         'style="max-width:100%;height:auto;background:#fff;border-radius:6px">'
     )
-    return _assemble(
-        picture, {"images": images}, sliders, first, alt, captions, play, seconds, width
+    return assemble(
+        picture,
+        {"images": images},
+        sliders,
+        first,
+        alt,
+        captions,
+        play,
+        seconds,
+        width,
+        _DRAW_PICTURE,
     )
 
 
@@ -413,7 +424,7 @@ def _legend(curves: Sequence[Curve], data: Sequence[Mapping[str, Any]]) -> str:
 # ---------------------------------------------------------------------------------- the whole
 
 
-def _assemble(
+def assemble(
     picture: str,
     drawn: dict[str, Any],
     sliders: Mapping[str, Sequence[Any]],
@@ -423,8 +434,34 @@ def _assemble(
     play: str | None,
     seconds: float,
     width: int,
+    draw: str,
+    kind: str = "",
 ) -> Player:
-    """Picture, controls and script as one block."""
+    """Picture, controls and script as one block: the frame of every figure that moves.
+
+    Parameters
+    ----------
+    picture : str
+        HTML of the first frame, which stands alone where scripts do not run.
+    drawn : dict
+        What `draw` needs.
+    sliders, alt, captions, play, seconds
+        As for `player`.
+    first : int
+        The number of the first frame.
+    width : int
+        In CSS pixels, at most.
+    draw : str
+        JavaScript: a function of the figure's element and of what it needs, which returns a
+        function of the frame's number and of the sliders' positions that draws a frame.
+    kind : str
+        A CSS class of the figure.
+
+    Raises
+    ------
+    ValueError
+        As for `player`.
+    """
     require_alt(alt)
     shape = _shape(sliders)
     texts = [[_value_text(value) for value in values] for values in sliders.values()]
@@ -463,15 +500,16 @@ def _assemble(
         else ""
     )
     caption = drawn["captions"][first] if captions is not None else ""
+    frame = _FRAME.replace("PREPARE", draw)
     block = (
-        f'<figure class="dg-player" data-player="{name}" '
+        f'<figure class="{f"dg-player {kind}".strip()}" data-player="{name}" '
         f'style="max-width:{width}px;margin:0.5em 0">'
         f"{picture}"
         '<div class="dg-controls" hidden style="margin-top:0.4em"><div style="display:flex;'
         f'flex-wrap:wrap;gap:0.3em 1.2em;align-items:center">{button}{controls}</div></div>'
         '<figcaption style="font-size:0.9em;min-height:1.5em;color:inherit;text-align:left">'
         f"{html.escape(caption)}</figcaption>"
-        f"</figure><script>({_SCRIPT})({json.dumps(name)},{content})</script>"
+        f"</figure><script>({frame})({json.dumps(name)},{content})</script>"
     )
     if len(block.encode()) > MOST_BYTES:
         raise ValueError(
@@ -489,9 +527,69 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-_SCRIPT = """function (name, spec) {
+# The frame: sliders, their words, the play button. PREPARE is the function that draws.
+_FRAME = """function (name, spec) {
   "use strict";
-  var raw = atob(spec.data || ""), levels = new Uint16Array(raw.length >> 1);
+  var prepare = PREPARE;
+  function begin(root) {
+    var controls = root.querySelector(".dg-controls");
+    var inputs = controls.querySelectorAll("input[type=range]");
+    var outputs = controls.querySelectorAll("output");
+    var button = controls.querySelector("button"), caption = root.querySelector("figcaption");
+    var show = prepare(root, spec), timer = null;
+    function draw() {
+      var frame = 0, positions = [];
+      inputs.forEach(function (input, i) {
+        var text = spec.texts[i][+input.value];
+        frame = frame * spec.texts[i].length + +input.value;
+        positions.push(+input.value);
+        outputs[i].textContent = text;
+        input.setAttribute("aria-valuetext", text);
+      });
+      show(frame, positions);
+      if (spec.captions) { caption.textContent = spec.captions[frame]; }
+    }
+    function pause() {
+      clearInterval(timer);
+      timer = null;
+      button.textContent = "Play";
+    }
+    inputs.forEach(function (input) {
+      input.addEventListener("input", function () { if (timer) { pause(); } draw(); });
+    });
+    if (button) {
+      button.addEventListener("click", function () {
+        if (timer) { pause(); return; }
+        button.textContent = "Pause";
+        timer = setInterval(function () {
+          if (!root.isConnected) { pause(); return; }
+          var input = inputs[spec.play];
+          input.value = (+input.value + 1) % (+input.max + 1);
+          draw();
+          if (spec.once && input.value === input.max) { pause(); }
+        }, spec.ms);
+      });
+    }
+    controls.hidden = false;
+    draw();
+  }
+  // Some pages run the script before the figure is in the document: look again a few times.
+  function find(tries) {
+    var roots = document.querySelectorAll('[data-player="' + name + '"]:not([data-ready])');
+    roots.forEach(function (root) { root.setAttribute("data-ready", ""); begin(root); });
+    if (!roots.length && tries) { setTimeout(function () { find(tries - 1); }, 100); }
+  }
+  find(50);
+}"""
+
+_DRAW_PICTURE = """function (root, spec) {
+  var image = root.querySelector("img");
+  return function (frame) { image.src = spec.images[frame]; };
+}"""
+
+_DRAW_CURVES = """function (root, spec) {
+  var raw = atob(spec.data), levels = new Uint16Array(raw.length >> 1);
+  var paths = root.querySelectorAll(".dg-curves path");
   for (var i = 0; i < levels.length; i++) {
     levels[i] = raw.charCodeAt(2 * i) | raw.charCodeAt(2 * i + 1) << 8;
   }
@@ -516,53 +614,9 @@ _SCRIPT = """function (name, spec) {
     }
     return d;
   }
-  function begin(root) {
-    var inputs = root.querySelectorAll("input"), outputs = root.querySelectorAll("output");
-    var paths = root.querySelectorAll(".dg-curves path"), image = root.querySelector("img");
-    var button = root.querySelector("button"), caption = root.querySelector("figcaption");
-    var timer = null;
-    function draw() {
-      var frame = 0;
-      inputs.forEach(function (input, i) {
-        var text = spec.texts[i][+input.value];
-        frame = frame * spec.texts[i].length + +input.value;
-        outputs[i].textContent = text;
-        input.setAttribute("aria-valuetext", text);
-      });
-      paths.forEach(function (element, i) {
-        element.setAttribute("d", path(spec.curves[i], frame));
-      });
-      if (spec.images) { image.src = spec.images[frame]; }
-      if (spec.captions) { caption.textContent = spec.captions[frame]; }
-    }
-    function pause() {
-      clearInterval(timer);
-      timer = null;
-      button.textContent = "Play";
-    }
-    inputs.forEach(function (input) {
-      input.addEventListener("input", function () { if (timer) { pause(); } draw(); });
+  return function (frame) {
+    paths.forEach(function (element, i) {
+      element.setAttribute("d", path(spec.curves[i], frame));
     });
-    if (button) {
-      button.addEventListener("click", function () {
-        if (timer) { pause(); return; }
-        button.textContent = "Pause";
-        timer = setInterval(function () {
-          if (!root.isConnected) { pause(); return; }
-          var input = inputs[spec.play];
-          input.value = (+input.value + 1) % spec.texts[spec.play].length;
-          draw();
-        }, spec.ms);
-      });
-    }
-    root.querySelector(".dg-controls").hidden = false;
-    draw();
-  }
-  // Some pages run the script before the figure is in the document: look again a few times.
-  function find(tries) {
-    var roots = document.querySelectorAll('[data-player="' + name + '"]:not([data-ready])');
-    roots.forEach(function (root) { root.setAttribute("data-ready", ""); begin(root); });
-    if (!roots.length && tries) { setTimeout(function () { find(tries - 1); }, 100); }
-  }
-  find(50);
+  };
 }"""

@@ -894,6 +894,17 @@ def test_a_plain_write_and_an_atomic():
     race(reset, 8, "changes atomically", "wrote")
 
 
+def test_an_atomic_and_a_later_plain_write():
+    @jit
+    def reset(out):
+        if cuda.threadIdx.x == 0:
+            cuda.atomic.add(out, 0, 1.0)
+        else:
+            out[0] = 0.0  # <-
+
+    race(reset, 8, "writes", "changed atomically")
+
+
 def test_atomics_then_a_barrier_then_a_read():
     @jit
     def total(out):

@@ -1,0 +1,252 @@
+"""Blanks: a reader's kernel, run in the simulator on random input, and what it gets wrong.
+
+The simulator runs the kernel's Python function, so a check needs no GPU and no setting: a kernel
+made by `dgbook.gpu.jit` or by ``numba.cuda.jit`` is checked in the very notebook that launches it
+on a GPU.
+"""
+
+from __future__ import annotations
+
+import html
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from dgbook.page.log import Access, Log, Source, Wait, objection, record
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a blank asks for.
+
+    Attributes
+    ----------
+    grid, block : int or tuple of up to three ints
+    given : callable
+        Called with a NumPy generator; returns arrays and numbers by the names that a kernel's
+        parameters may have. A kernel is given what it names.
+    right : callable
+        Called with what `given` returned; returns the right values of the arrays that the kernel
+        is to write, by name. Their shape says how an entry is named.
+    axes : tuple of str
+        What the axes of the right values are called in a sentence.
+    hints : mapping of str to str
+        A sentence to add where values are wrong, by the name of the array.
+    objection : str
+        For a kernel that is meant to be wrong: "race" or "unwritten", what the simulator has to
+        find in it.
+    reads : mapping of str to int
+        How often one thread may read an array, by its name; more is right but slow.
+    barriers : int, optional
+        How many barriers one thread may wait at; more is right but slow.
+    tolerance : float
+        Relative to the largest right value; by default 50 roundings of the array's dtype.
+    shared : int
+        Bytes of dynamic shared memory.
+    """
+
+    grid: Any
+    block: Any
+    given: Callable[[np.random.Generator], Mapping[str, Any]]
+    right: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]
+    axes: tuple[str, ...] = ("element", "node")
+    hints: Mapping[str, str] = field(default_factory=dict)
+    objection: str = ""
+    reads: Mapping[str, int] = field(default_factory=dict)
+    barriers: int | None = None
+    tolerance: float | None = None
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        if self.objection not in ("", "race", "unwritten"):
+            raise ValueError(f"objection = {self.objection!r}; allowed are '', 'race', 'unwritten'")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` says; true if the kernel does what was asked.
+
+    Attributes
+    ----------
+    kind : {"right", "blank", "wrong", "stopped"}
+        "stopped" where the simulator, or Python, would not go on.
+    title, words : str
+        Code stands in backticks.
+    """
+
+    kind: str
+    title: str
+    words: str
+
+    def __bool__(self) -> bool:
+        return self.kind == "right"
+
+    def __repr__(self) -> str:
+        return f"{self.title} {self.words}".replace("`", "")
+
+    def _repr_html_(self) -> str:
+        parts = html.escape(self.words).split("`")
+        words = "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
+        style = (files("dgbook.page") / "blank.css").read_text(encoding="utf-8")
+        return (
+            f'<div class="dgc {self.kind}" role="status"><style>{style}</style>'
+            f"<b>{html.escape(self.title)}</b> {words}</div>"
+        )
+
+
+def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
+    """Run a reader's kernel in the simulator on random input and say what there is to say.
+
+    Parameters
+    ----------
+    kernel : Kernel or function
+        With ``...`` anywhere in it, or where it raises NotImplementedError, it is still blank.
+    task : Task
+    seed : int
+        Of the random input.
+
+    Returns
+    -------
+    Verdict
+        Shown as a box in a notebook; nothing that a reader writes makes this raise.
+    """
+    source = Source(kernel)
+    if blanks := source.blanks():
+        one = len(blanks) == 1
+        lines = f"line{'' if one else 's'} {', '.join(map(str, blanks))}"
+        return Verdict("blank", "Not yet.", f"Put something in place of `...` in {lines}.")
+    given = dict(task.given(np.random.default_rng(seed)))
+    unknown = [name for name in source.parameters if name not in given]
+    if unknown:
+        known = ", ".join(f"`{name}`" for name in given)
+        words = f"No parameter is called `{unknown[0]}` here; there are {known}."
+        return Verdict("wrong", "Not quite.", words)
+    args = [given[name] for name in source.parameters]
+    try:
+        log = record(kernel, task.grid, task.block, args, task.shared)
+    except Exception as error:  # of any kind: it is the reader's, and is told, not raised
+        return _python(error, source)
+    if log.clash:
+        if log.clash.kind == task.objection:
+            return Verdict("right", "As intended, the simulator objects.", objection(log))
+        return Verdict("stopped", "The simulator stops.", _advised(log))
+    right = task.right(given)
+    for name, want in right.items():
+        if (words := _difference(log, name, np.asarray(want), task)) is not None:
+            hint = task.hints.get(name, "")
+            return Verdict("wrong", "Not quite.", f"{words} {hint}".strip())
+    if task.objection:
+        words = (
+            "The values are right, but the simulator was to object to this kernel, and does not."
+        )
+        return Verdict("wrong", "Not quite.", words)
+    if (words := _too_much(log, task)) is not None:
+        return Verdict("wrong", "Right values, but", words)
+    count = sum(np.size(want) for want in right.values())
+    return Verdict("right", "Right:", f"all {count} values, on random input.")
+
+
+def _python(error: Exception, source: Source) -> Verdict:
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, NotImplementedError) and frames[-1].name == source.name:
+        return Verdict("blank", "Not yet.", "The kernel still waits for you.")
+    line = next((f.lineno for f in reversed(frames) if f.name == source.name), None)
+    where = f" in line {line - source.first + 1}" if line else ""
+    return Verdict("stopped", "Python stops", f"{where.strip()}: {type(error).__name__}: {error}")
+
+
+def _advised(log: Log) -> str:
+    """The simulator's objection, with what to look at next."""
+    clash, words = log.clash, objection(log)
+    if clash.kind == "range":
+        return f"{words} Which elements belong to this thread?"
+    if clash.kind in ("race", "unwritten") and clash.other is not None and clash.access.shared:
+        first, last = sorted((clash.other_step.line, clash.step.line))
+        if first != last:
+            between = f"between lines {first} and {last}"
+            return f"{words} Do all threads pass a `cuda.syncthreads()` {between}?"
+        return f"{words} Should each thread have a word of its own?"
+    return words
+
+
+def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None:
+    """What is wrong with an array that the kernel was to write; None if nothing is."""
+    if name not in log.args:
+        return f"The kernel has no parameter `{name}`, which it is to write."
+    have = log.args[name].reshape(want.shape)
+    tolerance = task.tolerance or 50 * np.finfo(have.dtype).eps
+    scale = np.abs(want).max() or 1.0
+    bad = ~(np.abs(have - want) <= tolerance * scale)  # true for NaN as well
+    if not bad.any():
+        return None
+    written = {a.element for _, a in log.accesses() if a.array == name and a.kind != "read"}
+    missed = [n for n in np.flatnonzero(bad) if n not in written]
+    if len(missed) == want.size:
+        return f"No thread has written anything into `{name}`."
+    if missed:
+        where = _entry(missed[0], want.shape, task.axes)
+        return f"Nobody wrote {len(missed)} of {want.size} words of `{name}`, the first at {where}."
+    if bad.all() and (words := _same_everywhere(have.ravel(), want.ravel(), tolerance)):
+        return f"{words[0]} of `{name}` {words[1]}"
+    first = int(np.flatnonzero(bad)[0])
+    where = _entry(first, want.shape, task.axes)
+    which = f"{bad.sum()} of {bad.size} values of `{name}` are wrong"
+    if bad.all():
+        which = f"All values of `{name}` are wrong"
+    elif bad.ndim > 1:  # in one row, or at one place of every row?
+        rows = np.flatnonzero(bad.any(axis=tuple(range(1, bad.ndim))))
+        places = np.flatnonzero(bad.any(axis=tuple(range(bad.ndim - 1))))
+        if len(rows) == 1:
+            which = f"`{name}` is wrong in {task.axes[0]} {rows[0]} only"
+        elif len(places) == 1:
+            which = f"`{name}` is wrong at {task.axes[-1]} {places[0]} only"
+    values = f"{have.ravel()[first]:.4f} and should be {want.ravel()[first]:.4f}"
+    return f"{which}. The first, at {where}, is {values}."
+
+
+def _entry(n: int, shape: tuple[int, ...], axes: tuple[str, ...]) -> str:
+    index = np.unravel_index(int(n), shape)
+    if len(index) != len(axes):
+        return f"position {', '.join(map(str, index))}"
+    return ", ".join(f"{axis} {i}" for axis, i in zip(axes, index, strict=True))
+
+
+def _same_everywhere(
+    have: np.ndarray, want: np.ndarray, tolerance: float
+) -> tuple[str, str] | None:
+    """One mistake that explains all values: a sign, a factor, neighbors' places."""
+    scale = tolerance * np.abs(want).max() * 10
+    factor = float(have @ want) / float(want @ want)
+    if np.isfinite(factor) and factor and np.abs(have - factor * want).max() <= scale:
+        if abs(factor + 1) < 1e-3:
+            return "Every value", "has the wrong sign."
+        return "Every value", f"is {factor:.4g} times what it should be."
+    for shift in (1, -1):
+        if np.abs(have - np.roll(want, shift))[1:-1].max(initial=0) <= scale:
+            before = "before" if shift == 1 else "after"
+            return "Every entry", f"holds what belongs to the entry {before} it: off by one."
+    return None
+
+
+def _too_much(log: Log, task: Task) -> str | None:
+    """Right, but with more reads or barriers than the blank asks for."""
+    mine = [s for s in log.steps if s.thread.block == (0, 0, 0) and s.thread.linear == 0]
+    acts = [act for step in mine for act in step.acts]
+    for name, most in task.reads.items():
+        count = sum(isinstance(a, Access) and a.kind == "read" and a.array == name for a in acts)
+        if count > most:
+            return f"thread 0 reads `{name}` {_times(count)} where {_times(most)} would do."
+    if task.barriers is not None:
+        count = sum(isinstance(a, Wait) and a.what == "barrier" for a in acts)
+        if count > task.barriers:
+            enough = _times(task.barriers)
+            return f"thread 0 waits {_times(count)} at a barrier where {enough} would do."
+    return None
+
+
+def _times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")

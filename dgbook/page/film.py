@@ -1,0 +1,283 @@
+"""The kernel film: what the threads of a kernel do, drawn from the log of a simulated run.
+
+A film is one still picture for page and paper, and a figure to be stepped through in the page,
+without a kernel behind it. Four threads teach an idea, 32 show coalescing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+from dgbook.page import drawing
+from dgbook.page.log import (
+    SECTOR,
+    Access,
+    Log,
+    Row,
+    Source,
+    ThreadId,
+    fold,
+    groups,
+    objection,
+    record,
+    rows,
+    who,
+)
+from dgbook.page.player import Player, assemble
+from dgbook.page.plot import require_alt
+
+_DARK = (
+    "--gl:#56b4e9;--on-gl:#10151b;--sh:#f0b429;--on-sh:#10151b;--bad:#ff8f8f;--mute:#a4adb8;"
+    "--rule:#39414b;--paper:var(--pst-color-background,var(--jp-layout-color0,#14181e));--band:#2b323c;--soft:#1b2129;"
+    "--ink:#dfe4ea"
+)
+
+
+@dataclass(frozen=True)
+class Still:
+    """One picture of a kernel's run, as a notebook shows it."""
+
+    html: str
+    alt: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return f"[figure: {self.alt}]"
+
+
+@dataclass(frozen=True)
+class Film:
+    """What `film` returns; as the last line of a cell it is shown with its player.
+
+    Attributes
+    ----------
+    log : Log
+        The run, with the simulator's objection in ``log.clash``.
+    shown : list of list of ThreadId
+        The threads that are drawn, up to a warp of each block.
+    changed : set of int
+        Lines of the kernel that are marked as changed.
+    alt : str
+    """
+
+    log: Log
+    shown: list[list[ThreadId]]
+    changed: frozenset[int]
+    alt: str
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """One for each instruction of the threads that are shown."""
+        columns = [thread for group in self.shown for thread in group]
+        return rows(self.log, {thread: n for n, thread in enumerate(columns)})
+
+    def still(self) -> Still:
+        """All that happened in one picture, for light and dark pages, phones and paper."""
+        return Still(f'<div class="dgf">{_style("film.css")}{self._drawings()}</div>', self.alt)
+
+    def player(self) -> Player:
+        """The figure to step through; where scripts do not run, the still picture stands."""
+        spec = _spec(self)
+        times = max(len(spec["steps"]), len(spec["order"]))
+        picture = (
+            f'<div class="dgf">{_style("film.css")}{_style("player.css")}'
+            f'<div class="dgf-still">{self._drawings()}</div>'
+            '<div class="dgf-film" hidden></div></div>'
+        )
+        sliders = {"step": range(1, times + 1)}
+        script = (files("dgbook.page") / "film.js").read_text(encoding="utf-8").strip()
+        return assemble(
+            picture, spec, sliders, 0, self.alt, None, "step", 0.7, 688, script, "dg-film"
+        )
+
+    def _drawings(self) -> str:
+        return drawing.draw(self.log, self.rows, self.shown, set(self.changed), self.alt)
+
+    def _repr_html_(self) -> str:
+        return self.player().html
+
+    def __repr__(self) -> str:
+        return f"[kernel film: {self.alt}]"
+
+
+def film(
+    kernel: Any,
+    grid: Any,
+    block: Any,
+    *args: Any,
+    alt: str,
+    blocks: Sequence[Any] = (),
+    before: Any = None,
+    shared: int = 0,
+) -> Film:
+    """Run a kernel in the simulator and film its threads.
+
+    Parameters
+    ----------
+    kernel : Kernel or function
+        What `dgbook.gpu.jit` or ``numba.cuda.jit`` made, in a file or in a notebook.
+    grid, block : int or tuple of up to three ints
+    *args
+        The kernel's arguments; arrays of NumPy or CuPy. They are copied and stay as they are.
+    alt : str
+        What the film shows, for who cannot see it.
+    blocks : sequence of int or tuple
+        Whose threads are the columns: the first warp of each. By default the warps of which the
+        simulator complains, or that of the first block.
+    before : Kernel or function, optional
+        An earlier version: lines that it does not have are marked.
+    shared : int
+        Bytes of dynamic shared memory.
+
+    Returns
+    -------
+    Film
+
+    Raises
+    ------
+    ValueError
+        If `alt` says next to nothing, the kernel has no source text, or a block does not exist.
+    RuntimeError
+        If the grid is too large to be followed.
+    """
+    require_alt(alt)
+    log = record(kernel, grid, block, args, shared)
+    old = {line.strip() for line in Source(before).lines} if before is not None else None
+    numbered = enumerate(log.source.lines, 1)
+    changed = {n for n, line in numbered if old is not None and line.strip() not in old}
+    inside = frozenset(changed & log.source.statements.keys())
+    return Film(log, groups(log, blocks), inside, " ".join(alt.split()))
+
+
+def _style(name: str) -> str:
+    text = (files("dgbook.page") / name).read_text(encoding="utf-8").replace("DARK", _DARK)
+    return f"<style>{text}</style>"
+
+
+def _spec(film: Film) -> dict[str, Any]:
+    """What film.js needs to know."""
+    log, columns = film.log, [thread for group in film.shown for thread in group]
+    clash = log.clash
+    keep = [s for s in (clash.step, clash.other_step) if s is not None] if clash else []
+    listed = fold(film.rows, 2, 5, keep)
+    places: dict[int, tuple[int, int]] = {}  # of acts, and of steps without any
+    found, before = [], {}
+    for n, row in enumerate(listed):
+        asked = drawing.request_of(row, film.shown[0])
+        values: dict[int, dict[str, Any]] = {}
+        for c, (step, act) in row.cells.items():
+            places[id(step if act is None else act)] = (n, c)
+            if act is None or act is step.acts[-1]:
+                now = {k: v for k, v in step.values.items() if k not in log.source.parameters}
+                values[c] = {k: _plain(v) for k, v in now.items() if before.get(c, {}).get(k) != v}
+                before[c] = now
+        found.append(
+            {
+                "line": row.line,
+                "text": drawing.body(row.text),
+                "label": row.label,
+                "kind": row.kind,
+                "array": row.array,
+                "changed": bool(row.text) and row.line in film.changed,
+                "says": asked.words if asked else "not reached",
+                "hurts": bool(asked and asked.conflict),
+                "cells": {
+                    c: act.element if isinstance(act, Access) else None
+                    for c, (_, act) in row.cells.items()
+                },
+                "values": values,
+            }
+        )
+    order = [
+        places[id(thing)]
+        for step in log.steps
+        if not step.ghost
+        for thing in (step.acts or [step])
+        if id(thing) in places
+    ]
+    lane = 24 if len(columns) <= 12 else 8 if len(columns) <= 32 else 5
+    code = round(max(drawing.room_of(row, labels=False) for row in listed)) + 14
+    code = max(200, min(code, drawing.WIDE - 110 - lane * len(columns)))  # longer lines are wrapped
+    several = len({t.block for t in columns}) > 1
+    starts = {group[0] for group in film.shown}
+    return {
+        "head": drawing.head_of(log, True),
+        "rows": found,
+        "steps": [n for n, row in enumerate(found) if row["kind"] not in ("none", "fold")],
+        "order": order,
+        "once": True,
+        "columns": [
+            {
+                "name": who(t, log, several),
+                "number": t.linear,
+                "block": str(t.block),
+                "first": t in starts,
+            }
+            for t in columns
+        ],
+        "blocks": len(film.shown),
+        "first": drawing.group_name(log, film.shown[0]),
+        "whole": log.threads == len(film.shown[0]),
+        "group": log.block[0],
+        "rowwise": log.block[0] < log.threads,
+        "arrays": _arrays(log, set(columns)),
+        "registers": list(dict.fromkeys(k for r in found for v in r["values"].values() for k in v)),
+        "code": code,
+        "width": code + 80 + lane * len(columns),
+        "clash": _clash(log, places),
+    }
+
+
+def _clash(log: Log, places: dict[int, tuple[int, int]]) -> dict[str, Any] | None:
+    clash = log.clash
+    if clash is None:
+        return None
+    found: dict[str, Any] = {"says": objection(log)}
+    if id(clash.access) in places:
+        found["row"], found["column"] = places[id(clash.access)]
+        found |= {"array": clash.access.array, "word": clash.access.element}
+        if id(clash.other) in places:
+            found["row2"], found["column2"] = places[id(clash.other)]
+    return found
+
+
+def _arrays(log: Log, shown: set[ThreadId]) -> list[dict[str, Any]]:
+    """The memory that the shown threads touch, in lines of 128 bytes, eight per array."""
+    touched: dict[str, set[int]] = {}
+    most: dict[str, int] = {}
+    for step in log.steps:
+        for act in step.acts:
+            if isinstance(act, Access):
+                most[act.array] = max(most.get(act.array, 0), act.element + 1)
+                if act.thread in shown:
+                    touched.setdefault(act.array, set()).add(act.element)
+    found = []
+    for name, elements in touched.items():
+        memory = log.arrays[name]
+        per, offset = SECTOR // memory.itemsize, memory.base // memory.itemsize
+        given = log.args.get(name)
+        size = most[name] if memory.shared or given is None else given.size
+        lines = sorted({(offset + e) // (4 * per) for e in elements})
+        found.append(
+            {
+                "name": name,
+                "shared": memory.shared,
+                "size": size,
+                "sector": per,
+                "offset": offset,
+                "lines": lines[:8],
+                "more": len(lines[:8]) * 4 * per < size,
+            }
+        )
+    return found
+
+
+def _plain(value: float) -> float | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

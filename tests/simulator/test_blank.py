@@ -1,0 +1,153 @@
+"""Blanks: right answers are accepted, wrong ones told apart in words that say where."""
+
+import inspect
+
+import numba.cuda
+import numpy as np
+import pytest
+
+from dgbook.gpu import cuda, jit
+from dgbook.page import Task, check
+
+f4 = np.float32
+K, Np = 6, 4
+
+
+def given(rng):
+    return {
+        "u": rng.random(K * Np, dtype=f4),
+        "D": rng.random((Np, Np), dtype=f4),
+        "new": np.full(K * Np, np.nan, f4),
+    }
+
+
+def right(given):
+    return {"new": given["u"].reshape(K, Np) @ given["D"].T}
+
+
+TASK = Task(K, Np, given, right, reads={"u": 1}, barriers=1)
+
+
+def row(u, D, new):
+    s = cuda.shared.array(Np, f4)
+    i = cuda.threadIdx.x
+    j = cuda.blockIdx.x * Np + i
+    s[i] = u[j]
+    cuda.syncthreads()
+    total = f4(0)
+    for m in range(Np):
+        total += D[i, m] * s[m]
+    new[j] = total
+
+
+TEXT = inspect.getsource(row)
+
+
+@pytest.fixture
+def answer(tmp_path):
+    """A reader's kernel: the right one with a part of it replaced."""
+
+    def make(old="", new=""):
+        assert old in TEXT
+        path = tmp_path / "answer.py"
+        path.write_text("@jit\n" + TEXT.replace(old, new, 1))
+        space = {"cuda": cuda, "jit": jit, "f4": f4, "Np": Np}
+        exec(compile(path.read_text(), path, "exec"), space)
+        return space["row"]
+
+    return make
+
+
+def test_the_right_answer_is_right(answer):
+    verdict = check(answer(), TASK)
+    assert verdict and repr(verdict) == "Right: all 24 values, on random input."
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("s[i] = u[j]", "s[i] = u[...]"), ("cuda.syncthreads()", "..."),
+     ("total = f4(0)", "raise NotImplementedError")],
+)  # fmt: skip
+def test_a_blank_is_no_error(answer, old, new):
+    verdict = check(answer(old, new), TASK)
+    assert verdict.kind == "blank" and verdict.title == "Not yet." and not verdict
+    assert ("in line" in verdict.words) == ("..." in new)
+
+
+WRONG = [
+    ("    cuda.syncthreads()\n", "", "stopped",
+     "Thread 0 reads s[1] in line 9, but thread 1, which writes it in line 6, may not have come "
+     "there yet. Nothing makes one wait for the other. Do all threads pass a cuda.syncthreads() "
+     "between lines 6 and 9?"),
+    ("s[i] = u[j]", "s[0] = u[j]", "stopped",
+     "Thread 1 writes s[0] in line 6, which thread 0 wrote in line 6. Nothing makes one wait for "
+     "the other. Should each thread have a word of its own?"),
+    ("* Np + i", "* Np + i + 1", "stopped",
+     "Thread 3 of block 5 wants u[24] in line 6, which is out of range: the shape of u is (24,)."),
+    ("    cuda.syncthreads()", "    if i < 2:\n        cuda.syncthreads()",
+     "stopped", "Thread 2 reads s[0] in line 11, which thread 0 wrote in line 6."),
+    ("    for m", "    if i < 2:\n        cuda.syncthreads()\n    for m", "stopped",
+     "Thread 0 of block 0 waits at a barrier in line 10 for all threads of its block, but not all "
+     "wait there with it: thread 2 never comes to this line."),
+    ("= total", "= -total", "wrong", "Every value of new has the wrong sign."),
+    ("= total", "= 2 * total", "wrong", "Every value of new is 2 times what it should be."),
+    ("new[j]", f"new[(j + 1) % {K * Np}]", "wrong",
+     "Every entry of new holds what belongs to the entry before it: off by one."),
+    ("    new[j]", "    if i > 0:\n        new[j]", "wrong",
+     "Nobody wrote 6 of 24 words of new, the first at element 0, node 0."),
+    ("new[j] = total", "new[j] == total", "wrong", "No thread has written anything into new."),
+    ("D[i, m]", "D[m, i]", "wrong", "All values of new are wrong. The first, at element 0, node 0"),
+    ("= total", "= total + (i == 2)", "wrong", "new is wrong at node 2 only. The first, at element "
+     "0, node 2, is"),
+    ("= total", "= total + (j // Np == 3)", "wrong", "new is wrong in element 3 only."),
+    ("s[m]", "u[cuda.blockIdx.x * Np + m]", "wrong", "thread 0 reads u 5 times where once would"),
+    ("        total", "        cuda.syncthreads()\n        total", "wrong",
+     "thread 0 waits 5 times at a barrier where once would do."),
+    ("u[j]", "v[j]", "stopped", "in line 6: NameError"),
+    ("(u, D, new)", "(u, D, result)", "wrong", "No parameter is called result here"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "kind", "words"), WRONG)
+def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
+    verdict = check(answer(old, new), TASK)
+    assert verdict.kind == kind and words in repr(verdict), repr(verdict)
+
+
+def test_a_value_is_told_with_what_it_should_be(answer):
+    u, D = (given(np.random.default_rng(1))[name] for name in "uD")
+    verdict = check(answer("D[i, m]", "D[m, i]"), TASK)
+    assert f"is {u[:4] @ D[:, 0]:.4f} and should be {D[0] @ u[:4]:.4f}." in verdict.words
+
+
+def test_a_kernel_that_is_meant_to_be_wrong(answer):
+    task = Task(K, Np, given, right, objection="unwritten")
+    verdict = check(answer("    cuda.syncthreads()\n", ""), task)
+    assert verdict and verdict.title == "As intended, the simulator objects."
+    assert "was to object" in check(answer(), task).words
+    with pytest.raises(ValueError, match="objection = 'undefined'"):
+        Task(K, Np, given, right, objection="undefined")
+
+
+def test_kernels_of_numba_and_plain_functions_are_checked_as_well():
+    def copy(u, new):
+        i = cuda.grid(1)
+        new[i] = u[i]
+
+    task = Task(K, Np, given, lambda given: {"new": given["u"]}, axes=("node",))
+    assert check(copy, task) and check(numba.cuda.jit(copy), task)
+    assert "at node 0, is" in check(copy, Task(K, Np, given, lambda g: {"new": g["u"] ** 2},
+                                               axes=("node",))).words  # fmt: skip
+
+
+def test_what_only_a_gpu_can_call_is_no_blank():
+    def copy(u, new):
+        new[numba.cuda.grid(1)] = 0  # through a module that the simulator does not replace
+
+    assert check(copy, TASK).kind == "stopped"
+
+
+def test_words_are_shown_as_words(answer):
+    html = check(answer("u[j]", "u['<i>']"), TASK)._repr_html_()
+    assert html.startswith('<div class="dgc stopped" role="status">')
+    assert "<i>" not in html and "&lt;i&gt;" in html

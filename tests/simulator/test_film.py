@@ -1,0 +1,221 @@
+"""Films: rows, sectors, banks and arrows against counts by hand."""
+
+import re
+
+import numpy as np
+import pytest
+
+from dgbook.check.simulator import Access, ThreadId
+from dgbook.gpu import cuda, jit
+from dgbook.page import film
+from dgbook.page.log import fold, record, request, traffic
+
+f4 = np.float32
+ALT = "Four threads work on one element"
+
+
+@jit
+def row(u, D, new):
+    s = cuda.shared.array(4, f4)
+    i = cuda.threadIdx.x
+    j = cuda.blockIdx.x * 4 + i
+    s[i] = u[j]
+    cuda.syncthreads()
+    total = f4(0)
+    for m in range(4):
+        total += D[i, m] * s[m]
+    new[j] = total
+
+
+@jit
+def unguarded(u, D, new):
+    s = cuda.shared.array(4, f4)
+    i = cuda.threadIdx.x
+    j = cuda.blockIdx.x * 4 + i
+    s[i] = u[j]
+    total = f4(0)
+    for m in range(4):
+        total += D[i, m] * s[m]
+    new[j] = total
+
+
+@jit
+def in_place(u):
+    i = cuda.threadIdx.x
+    k = cuda.blockIdx.x
+    left = u[(k * 4 - 1) % 8]
+    cuda.syncthreads()
+    u[k * 4 + i] = left
+
+
+def arguments():
+    return np.arange(8, dtype=f4), np.ones((4, 4), f4), np.zeros(8, f4)
+
+
+def test_rows_are_instructions_with_lanes_in_step():
+    rows = film(row, 2, 4, *arguments(), alt=ALT).rows
+    told = [(r.line, r.kind, r.array, r.label) for r in rows]
+    assert told == [
+        (3, "none", "", ""),
+        (4, "rg", "", ""),
+        (5, "rg", "", ""),
+        (6, "gr", "u", ""),
+        (6, "sw", "s", ""),
+        (7, "wt", "barrier", ""),
+        (8, "rg", "", ""),
+        (9, "rg", "", ""),
+        *[
+            (10, kind, array, label)
+            for m in range(4)
+            for kind, array, label in (("gr", "D", f"m = {m}"), ("sr", "s", ""))
+        ],
+        (11, "gw", "new", ""),
+    ]
+    column = {c: act.element for c, (_, act) in rows[10].cells.items()}  # D in round m = 1
+    assert told[10][3] == "m = 1" and column == {0: 1, 1: 5, 2: 9, 3: 13}
+    step, _ = rows[-2].cells[2]
+    assert step.thread == ((0, 0, 0), (2, 0, 0), 2) and step.values["m"] == 3
+
+
+def lanes(elements, nbytes=4, shared=False):
+    return [
+        Access(ThreadId((0, 0, 0), (t, 0, 0), t), "read", "x", shared, (e,), e, e * nbytes, nbytes,
+               "kernel", 1)
+        for t, e in enumerate(elements)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("elements", "nbytes", "sectors", "words"),
+    [
+        (range(32), 4, 4, "128 of 128"),
+        (range(1, 33), 4, 5, "128 of 160"),  # begins and ends within a sector
+        (range(0, 64, 2), 4, 8, "128 of 256"),
+        (range(0, 256, 8), 4, 32, "128 of 1024"),
+        (range(32), 8, 8, "256 of 256"),
+        ([7] * 32, 4, 1, "4 of 32"),
+        ([0, 4, 8, 12], 4, 2, "16 of 64"),  # a column of four rows of four
+    ],
+)
+def test_sectors_of_one_instruction(elements, nbytes, sectors, words):
+    asked = request(lanes(elements, nbytes))
+    plural = "s" * (sectors > 1)
+    assert (asked.sectors, asked.words) == (sectors, f"{sectors} sector{plural}, {words} bytes")
+    assert sum(map(any, asked.places)) == sectors
+
+
+@pytest.mark.parametrize(
+    ("elements", "nbytes", "ways", "words"),
+    [
+        (range(32), 4, 1, "32 banks, no conflict"),
+        (range(0, 64, 2), 4, 2, "2-way bank conflict"),
+        (range(0, 1024, 32), 4, 32, "32-way bank conflict"),
+        (range(0, 32 * 33, 33), 4, 1, "32 banks, no conflict"),
+        ([5] * 32, 4, 1, "one word for all: broadcast"),
+        (range(32), 8, 1, "32 banks, no conflict"),  # each half of the warp fills all banks once
+        (range(0, 64, 2), 8, 2, "2-way bank conflict"),  # lanes 0 and 8 both want bank 0
+    ],
+)
+def test_banks_of_one_instruction(elements, nbytes, ways, words):
+    asked = request(lanes(elements, nbytes, shared=True))
+    assert (asked.ways, asked.words, asked.conflict) == (ways, words, ways > 1)
+    assert max(map(max, asked.places)) == ways
+
+
+def test_traffic_adds_up_all_warps():
+    # Per block: u one sector; D, four rounds of two sectors; new one sector. Two blocks.
+    log = record(row, 2, 4, arguments())
+    assert traffic(log) == {("u", "read"): 2, ("D", "read"): 16, ("new", "write"): 2}
+
+
+def test_what_is_filmed_stays_as_it_is_and_the_log_has_the_result():
+    u, D, new = arguments()
+    log = record(row, 2, 4, (u, D, new))
+    assert (new == 0).all() and log.clash is None
+    np.testing.assert_array_equal(log.args["new"], [6] * 4 + [22] * 4)
+
+
+def arrows(html):
+    return re.findall(r'class="clash" data-from="(\d+)" data-to="(\d+)"', html)
+
+
+def test_a_race_is_an_arrow_from_the_write_to_the_read():
+    # Block 0 writes u[3] in line 7; then thread 0 of block 1 reads it in line 5.
+    shown = film(in_place, 2, 4, np.zeros(8, f4), alt=ALT)
+    assert arrows(shown.still().html) == [("7", "5")] * 2  # on the page and on the phone
+    assert [group[0].block[0] for group in shown.shown] == [0, 1]
+    clash = shown.log.clash
+    assert clash.kind == "race" and clash.other.thread.linear == 3 and clash.other.element == 3
+    assert "race on u[3]" in shown.still().html
+
+
+def test_a_missing_barrier_is_an_arrow_from_the_write_that_came_too_late():
+    shown = film(unguarded, 2, 4, *arguments(), alt=ALT)
+    assert arrows(shown.still().html) == [("6", "9")] * 2
+    clash = shown.log.clash
+    assert clash.kind == "unwritten" and clash.other.thread.linear == 1 and clash.other_step.ghost
+    ghosts = [s for s in shown.log.steps if s.ghost]
+    assert {s.thread.linear for s in ghosts if s.thread.block == (0, 0, 0)} == {0, 1, 2, 3}
+
+
+def test_without_an_objection_there_is_no_arrow():
+    assert arrows(film(row, 2, 4, *arguments(), alt=ALT).still().html) == []
+
+
+def test_lines_that_an_earlier_kernel_does_not_have_are_marked():
+    assert film(row, 2, 4, *arguments(), alt=ALT, before=unguarded).changed == {7}
+
+
+def test_a_picture_has_two_drawings_no_names_and_no_background():
+    html = film(row, 2, 4, *arguments(), alt='says "so" & more words').still().html
+    assert html.count('role="img" aria-label="says &quot;so&quot; &amp; more words"') == 2
+    assert " id=" not in html and "url(" not in html and '#fff"' not in html
+    assert "<script" not in html and len(html) < 40_000
+
+
+def test_a_player_keeps_the_picture_for_where_no_script_runs():
+    shown = film(row, 2, 4, *arguments(), alt=ALT)
+    player = shown.player()
+    assert "dgf-still" in player.html and player.html.count("</script>") == 1
+    assert shown._repr_html_() == player.html and player.alt == ALT
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", player.html)
+
+
+def test_rounds_of_a_long_loop_are_left_out():
+    @jit
+    def long(u):
+        """What is said here takes no time."""
+        total = f4(0)
+        for m in range(
+            40,
+        ):
+            total += u[m]
+        u[0] = total
+
+    rows = film(long, 1, 1, np.zeros(40, f4), alt=ALT).rows
+    assert [r.text.strip() for r in rows if r.line == 5] == ["for m in range(40,):"]
+    labels = [r.label for r in fold(rows, first=2, most=5) if r.line == 8]
+    assert labels == ["m = 0", "m = 1", "37 more", "m = 39"]
+    assert len(fold(rows, first=2, most=40)) == len(rows) and rows[0].text.endswith("f4(0)")
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="alt = 'a film'"):
+        film(row, 2, 4, *arguments(), alt="a film")
+    with pytest.raises(ValueError, match=r"blocks = \(2,\); the grid has \(2, 1, 1\)"):
+        film(row, 2, 4, *arguments(), alt=ALT, blocks=(2,))
+    with pytest.raises(ValueError, match="has no source text"):
+        exec("def made(u):\n    u[0] = 1", space := {})
+        film(space["made"], 1, 1, np.zeros(1), alt=ALT)
+
+
+def test_a_kernel_that_never_ends_is_stopped(monkeypatch):
+    @jit
+    def forever(u):
+        m = 0
+        while m < 1:
+            m -= 1
+
+    monkeypatch.setattr("dgbook.page.log.MOST_STEPS", 1000)
+    with pytest.raises(RuntimeError, match="kernel forever has run 1,000 statements"):
+        film(forever, 1, 1, np.zeros(1), alt=ALT)

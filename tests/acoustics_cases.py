@@ -7,7 +7,7 @@ import numpy as np
 from maxwell_cases import scrambled
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.plan import KERNEL_SETS, Plan, candidates
+from dgbook.acoustics.plan import KERNEL_SETS, PaperPlan, Shape
 from dgbook.gpu import Device
 from dgbook.mesh import box
 
@@ -71,12 +71,10 @@ def device_data(operator: reference.Operator, t: float, dtype: str) -> np.ndarra
     return (data if data.size else np.zeros(1)).astype(dtype)
 
 
-def tried(name: str, order: int, dtype: str) -> list[Plan]:
+def tried(name: str, order: int, dtype: str) -> list[PaperPlan]:
     """The plans that a tuner tries of a set of kernels, each part's beside the default."""
-    kernels = KERNEL_SETS[name]
-    default = kernels.default(order, dtype)
-    parts = (candidates(name, part, default, order, dtype) for part in kernels.parts(order))
-    return list(dict.fromkeys(plan for plans in parts for plan in plans))
+    (kind, variant), shape = KERNEL_SETS[name], Shape(order, dtype)
+    return kind.default(shape, None, variant).candidates(shape)
 
 
 @dataclass

@@ -136,8 +136,8 @@ def fused_cost(basis: str, order: int, K: int, dtype: str | np.dtype) -> Cost:
 
     *Bernstein*: D is a derivative in degree N-1, at its M = C(N+2, 3) points 8 flops of differences
     and 15 of the metric, and an elevation of four quantities, four entries a column, 32. L and s
-    are as in `costs`. By dense matrices a stage in the Bernstein basis costs what a nodal one does
-    (``dgbook.acoustics.sparse_or_dense``). Nodal matrices are read once for all elements; the
+    are as in `costs`. By dense matrices a stage in the Bernstein basis costs what a nodal one does,
+    see ``launch.bernstein_fused.launcher``. Nodal matrices are read once for all elements; the
     Bernstein ones are known in closed form and cost nothing, so that their floor is memory's, at
     every order.
 

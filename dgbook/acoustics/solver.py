@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import Any, get_args
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from dgbook.acoustics import reference, sparse_or_dense
+from dgbook.acoustics import reference
 from dgbook.acoustics.exact import amplitude
-from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, launcher
 from dgbook.acoustics.launch.fused import FusedLauncher
-from dgbook.acoustics.launch.nodal import ElementPlan, NodalLauncher, NodePlan
-from dgbook.acoustics.launch.sparse import BernsteinLauncher, BernsteinPlan
-from dgbook.acoustics.plan import choose_plan
+from dgbook.acoustics.launch.nodal import NodalLauncher
+from dgbook.acoustics.launch.sparse import BernsteinLauncher
+from dgbook.acoustics.plan import BernsteinFusedPlan, BernsteinPlan, ElementPlan, NodePlan
 from dgbook.acoustics.problem import FIELDS
 from dgbook.arguments import check_choice
 from dgbook.gpu import Device
@@ -24,15 +24,18 @@ from dgbook.nodal.solving import DeviceStepper, HostStepper, NodalSolver
 from dgbook.time import lsrk45
 
 PATHS = ("fused", "paper")
+FUSED_FLUXES = ("upwind", "penalty")
 LAUNCHERS = {
-    ("nodal", "fused"): (FusedLauncher, FusedPlan),
-    ("bernstein", "fused"): (sparse_or_dense.launcher, sparse_or_dense.Plan),
-    ("nodal", "paper"): (NodalLauncher, NodePlan | ElementPlan),
-    ("bernstein", "paper"): (BernsteinLauncher, BernsteinPlan),
+    "nodal": {
+        "fused": (FusedLauncher, FusedPlan),
+        "paper": (NodalLauncher, NodePlan, ElementPlan),
+    },
+    "bernstein": {
+        "fused": (launcher, BernsteinFusedPlan, FusedPlan),
+        "paper": (BernsteinLauncher, BernsteinPlan),
+    },
 }
-"""By basis and path what makes the launcher, and the plans that it takes."""
-PAPER = {"nodal": "node", "bernstein": "factored"}
-"""Which of the paper's sets of kernels runs if no plan is given, see `plans.KERNEL_SETS`."""
+"""By basis and path what makes the launcher, and the plans that it takes; the first is usual."""
 
 REFERENCE_ARRAYS = {"nodal": (8, 2), "bernstein": (10, 10)}
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
@@ -79,8 +82,8 @@ class Solver(NodalSolver):
         flux, which the fused kernels do not know.
     plan : plan of the path's kernels in this basis, optional
         How they are launched; if not given, what the tuner remembers for this GPU, or a default.
-        The fused kernels of the Bernstein basis are two, see `dgbook.acoustics.sparse_or_dense`;
-        the plan says which one runs.
+        The fused kernels of the Bernstein basis are two, see
+        `dgbook.acoustics.launch.bernstein_fused.launcher`; the plan says which one runs.
 
     Raises
     ------
@@ -114,39 +117,19 @@ class Solver(NodalSolver):
         path: str | None = None,
         plan: Plan | None = None,
     ) -> None:
-        if path is not None:
-            check_choice("path", path, PATHS)
+        check_choice("basis", basis, LAUNCHERS)
+        path = path or ("fused" if flux in FUSED_FLUXES else "paper")
+        self.take_path(path, plan, LAUNCHERS[basis], flux, FUSED_FLUXES)
         super().__init__(mesh, order, dtype, device)
         self.operator = reference.assemble(
             mesh, order, basis, flux, kappa, rho, boundary, self.dtype.name
         )
         self.basis, self.jacobian = basis, self.operator.jacobian
-        self.path = path or ("paper" if flux == "central" else "fused")
-        if flux == "central" and self.path == "fused":
-            raise ValueError(
-                f"flux = {flux!r} with path 'fused'; allowed: 'upwind', 'penalty', or path 'paper'"
-            )
         if flux == "central" and basis == "bernstein" and self.device.kind != "cpu":
             raise ValueError(
                 f"flux = {flux!r} in basis {basis!r} on a device; allowed: 'upwind', 'penalty', "
                 "basis 'nodal', or the CPU"
             )
-        kinds = LAUNCHERS[basis, self.path][1]
-        if plan is not None and not isinstance(plan, kinds):
-            allowed = " or ".join(kind.__name__ for kind in get_args(kinds) or (kinds,))
-            raise TypeError(
-                f"plan = {plan!r}; allowed with basis {basis!r} and path {self.path!r}: {allowed}"
-            )
-        self._plan = plan
-
-    @cached_property
-    def launcher(self) -> Launcher:
-        """The operator on the device, made when first needed."""
-        plan = self._plan
-        if plan is None and self.path == "paper":
-            kernels = PAPER[self.basis]
-            plan = choose_plan(kernels, self.element.order, self.dtype.name, self.device)
-        return LAUNCHERS[self.basis, self.path][0](self.operator, self.device, plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (4, K, Np)."""

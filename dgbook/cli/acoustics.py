@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from dgbook.acoustics.exact import CubeMode, PlaneWave
-from dgbook.acoustics.plan import KERNEL_SETS, choose_plan
+from dgbook.acoustics.plan import KERNEL_SETS, Shape
 from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES
 from dgbook.acoustics.reference import BASES
 from dgbook.acoustics.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.cli import checkpoint, options, running
 from dgbook.cli.fields.acoustics import write_fields
 from dgbook.gpu import device as find_device
+from dgbook.gpu.plan import choose
 from dgbook.lab import acoustics as measure
 from dgbook.lab import measuring
 from dgbook.mesh import Mesh, box
@@ -227,9 +228,9 @@ def tune(arguments: argparse.Namespace) -> None:
         for dtype in arguments.dtypes:
             operators = measure.operators_on(mesh, order, dtype)
             if "paper" in arguments.paths:
-                for name, kernels in KERNEL_SETS.items():
-                    measure.tune_paper(name, operators[kernels.basis], device)
-                    plan = choose_plan(name, order, dtype, device)
+                for name, (kind, variant) in KERNEL_SETS.items():
+                    measure.tune_paper(name, operators[kind.basis], device)
+                    plan = choose(kind, Shape(order, dtype), device, variant)
                     print(f"N={order} {dtype} {name}: {plan}", flush=True)
             if "fused" in arguments.paths:
                 for basis, operator in operators.items():

@@ -26,7 +26,7 @@ from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.launch import shape_of
 from dgbook.hdg.local import State
 from dgbook.hdg.memory import Memory, least_host_bytes, memory_of
-from dgbook.hdg.plan import METHODS, default_plan, illegal
+from dgbook.hdg.plan import METHODS
 from dgbook.hdg.preconditioner import PRECONDITIONERS
 from dgbook.hdg.problem import (
     ConvectionDiffusion,
@@ -454,7 +454,7 @@ def tune(arguments: argparse.Namespace) -> None:
     for order, matrix in measure.matrices(*parts, device):
         shape = shape_of(matrix)
         for method in arguments.methods:
-            if not illegal(default_plan(shape, method), shape, device.compute_capability):
+            if measure.runs(method, shape, device):
                 result = measure.tune_product(matrix, method, device)
                 rate = live(matrix.nbytes / result.seconds * 1e-12, "TB/s", device)
                 about = f"{(shape.blocks - 1) // 2}D p={order} {shape.dtype}"

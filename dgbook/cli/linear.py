@@ -16,7 +16,6 @@ from dgbook.lab import linear as measure
 from dgbook.lab import records
 from dgbook.lab.numbers import live
 from dgbook.lab.roofline import ceilings
-from dgbook.linear.plan import plans, subject
 from dgbook.linear.problem import FLUXES, standing_wave, transported
 from dgbook.linear.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.nodal.solving import DTYPES
@@ -129,8 +128,8 @@ def tune(arguments: argparse.Namespace) -> None:
     device = find_device("cuda")
     for solver in _solvers(arguments, device):
         result = search(
-            subject(solver.shape),
-            plans(solver.shape),
+            solver.plan.subject(solver.shape),
+            solver.plan.candidates(solver.shape),
             lambda plan, s=solver: measure.fused_stage(s, plan),
             device,
             solver.element.order,

@@ -21,7 +21,7 @@ from dgbook.lab import measuring
 from dgbook.lab import swept as measure
 from dgbook.lab.numbers import live
 from dgbook.swept import exact
-from dgbook.swept.plan import DTYPES, SCHEMES, Plan, plans
+from dgbook.swept.plan import DTYPES, SCHEMES, Plan, Shape
 from dgbook.swept.problem import PROBLEMS, as_problem
 from dgbook.swept.solver import Solver
 from dgbook.time import MOST_STEPS
@@ -135,7 +135,7 @@ def tune(arguments: argparse.Namespace) -> None:
             for dtype in arguments.dtypes:
                 for n in arguments.sizes:
                     what = problem, scheme, n, dtype
-                    if legal := plans(*what):
+                    if legal := Plan.candidates(Shape(*what)):
                         result, steps = measure.tune_step(*what, device, legal)
                         step = live(result.seconds / steps * 1e6, "us", device)
                         print(

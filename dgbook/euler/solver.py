@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dgbook.arguments import check_choice
 from dgbook.euler import reference
 from dgbook.euler.exact import Stream
 from dgbook.euler.launch.fused import FusedLauncher, FusedPlan
@@ -133,21 +132,10 @@ class Solver(NodalSolver):
         path: str | None = None,
         plan: FusedPlan | PaperPlan | None = None,
     ) -> None:
-        if path is not None:
-            check_choice("path", path, PATHS)
+        self.take_path(path or next(iter(PATHS)), plan, PATHS)
         super().__init__(mesh, order, dtype, device)
-        self.path = path or next(iter(PATHS))
-        kind = PATHS[self.path][1]
-        if plan is not None and not isinstance(plan, kind):
-            raise TypeError(f"plan = {plan!r}; allowed with path {self.path!r}: a {kind.__name__}")
         self.operator = reference.assemble(mesh, self.element, flux, boundary, self.dtype.name)
         self.jacobian = self.operator.jacobian
-        self._plan = plan
-
-    @cached_property
-    def launcher(self) -> FusedLauncher | PaperLauncher:
-        """The operator on the device, made when first needed."""
-        return PATHS[self.path][0](self.operator, self.device, self._plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (4, K, Np)."""

@@ -22,7 +22,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -203,41 +202,39 @@ def best(
         The plan's fields; lists in it have become tuples, so that ``Plan(**fields)`` is the
         dataclass that was tuned.
     """
+    return next(iter(ranked(name, device, order, dtype, folder)), None)
+
+
+def ranked(
+    name: str,
+    device: Device | str | None = None,
+    order: int = 0,
+    dtype: Any = "float32",
+    folder: str | os.PathLike | None = None,
+) -> list[dict[str, Any]]:
+    """All plans remembered for a kernel on a device, the fastest first; see `best`."""
     device = as_device(device)
     trials = _trials(_path(device, folder), _subject(name, device, order, dtype))
-    fastest = min(trials, key=lambda trial: trial.seconds_median, default=None)
-    return None if fastest is None or fastest.failure else fastest.plan
+    ordered = sorted(trials, key=lambda trial: trial.seconds_median)
+    return [trial.plan for trial in ordered if not trial.failure]
 
 
-def remembered(
-    kind: type | UnionType,
-    name: str,
-    device: Device,
-    order: int,
-    dtype: Any,
-    legal: Callable[[Any], bool],
-) -> Any | None:
-    """The fastest plan remembered for a kernel as a dataclass, or None.
+def read(file: Path, name: str, order: int, dtype: Any) -> list[dict[str, Any]]:
+    """The plans of a kernel in a file of timings, in its order.
 
-    Parameters
-    ----------
-    kind : type
-        The dataclass that was tuned, or a union of those that were.
-    name, device, order, dtype
-        As for `best`. On other devices than a GPU nothing is remembered.
-    legal : function
-        Whether a plan can run; a plan that cannot counts as forgotten, as does one with other
-        fields than `kind` has today, or with values that those cannot have.
+    Whichever version of dgbook made them, and also those of which no time was recorded.
     """
-    if device.kind != "cuda":
-        return None
-    trials = _trials(_path(device, None), _subject(name, device, order, dtype))
-    for trial in sorted(trials, key=lambda trial: trial.seconds_median):
-        for one in get_args(kind) or (kind,):
-            plan = None if trial.failure else _plan(one, trial.plan)
-            if plan is not None and legal(plan):
-                return plan
-    return None
+    what = {"name": name, "order": int(order), "dtype": np.dtype(dtype).name}
+    plans = (
+        line.get("plan")
+        for line in _lines(file)
+        if what.items() <= line.items() and not line.get("failure")
+    )
+    return [
+        {key: _tuples(value) for key, value in plan.items()}
+        for plan in plans
+        if isinstance(plan, dict)
+    ]
 
 
 def forget(
@@ -264,7 +261,7 @@ def forget(
         "dtype": None if dtype is None else np.dtype(dtype).name,
     }
     wanted = {field: value for field, value in wanted.items() if value is not None}
-    lines = _lines(path)
+    lines = _sound_lines(path)
     kept = [line for line in lines if any(line.get(f) != v for f, v in wanted.items())]
     if len(kept) < len(lines):
         # Written beside and moved, so that an interruption leaves the old file or the new one.
@@ -341,9 +338,13 @@ def _canonical(fields: dict[str, Any]) -> str:
 # ---------------------------------------------------------------------------------------- on disk
 
 
+def file_name(gpu: str) -> str:
+    """Of the file of timings on a GPU of that name."""
+    return (re.sub(r"[^A-Za-z0-9]+", "-", gpu).strip("-") or "device") + ".jsonl"
+
+
 def _path(device: Device, folder: str | os.PathLike | None) -> Path:
-    file = re.sub(r"[^A-Za-z0-9]+", "-", device.name).strip("-") or "device"
-    return (cache_folder() if folder is None else Path(folder)) / f"{file}.jsonl"
+    return (cache_folder() if folder is None else Path(folder)) / file_name(device.name)
 
 
 def _subject(name: str, device: Device, order: int, dtype: Any) -> dict[str, Any]:
@@ -396,7 +397,7 @@ def _append(path: Path, what: Mapping[str, Any], trial: Trial) -> None:
 
 
 def _lines(path: Path) -> Sequence[Mapping[str, Any]]:
-    """The lines of a file that a search can have written; where it cannot be read, none.
+    """The lines of a file that are JSON objects; where it cannot be read, none.
 
     A torn line is as good as not written. A pipe in the file's place would keep us waiting.
     """
@@ -415,7 +416,12 @@ def _parsed(text: str) -> Sequence[Mapping[str, Any]]:
             found.append(json.loads(line))
         except (ValueError, RecursionError):  # not JSON; or too many digits, or brackets
             continue
-    return [line for line in found if isinstance(line, dict) and _is_sound(line)]
+    return [line for line in found if isinstance(line, dict)]
+
+
+def _sound_lines(path: Path) -> list[Mapping[str, Any]]:
+    """The lines of a file that a search can have written."""
+    return [line for line in _lines(path) if _is_sound(line)]
 
 
 def _is_sound(line: Mapping[str, Any]) -> bool:
@@ -442,7 +448,7 @@ def _is_plain(value: Any, depth: int = 0) -> bool:
     return value is None or isinstance(value, str | int)
 
 
-def _plan(kind: type, values: Mapping[str, Any]) -> Any | None:
+def as_plan(kind: type, values: Mapping[str, Any]) -> Any | None:
     """A plan of these values, or None if `kind` cannot have them."""
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
@@ -470,7 +476,7 @@ def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:
     """All trials about one subject; where a plan has several, the last."""
     found: dict[str, Trial] = {}
     fields = [field.name for field in dataclasses.fields(Trial)]
-    for line in _lines(path):
+    for line in _sound_lines(path):
         if any(line.get(key) != value for key, value in what.items()):
             continue
         values = {field: line[field] for field in fields}

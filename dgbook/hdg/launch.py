@@ -11,13 +11,14 @@ import numba
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.plan import choose, require_legal
 from dgbook.gpu.source import load
 from dgbook.gpu.timing import as_device
 from dgbook.hdg.blocks import DTYPES, BlockMatrix, columns_first, rows, sliced
 from dgbook.hdg.kernels.fused import make_fused
 from dgbook.hdg.kernels.paper import make_contract, make_inflate
 from dgbook.hdg.kernels.sliced import make_sliced
-from dgbook.hdg.plan import CUDA, Plan, Shape, choose_plan, illegal, shared_bytes, tile_faces
+from dgbook.hdg.plan import CUDA, Plan, Shape, tile_faces
 
 KERNELS = Path(__file__).with_name("kernels")
 VECTORS = {"float32": "float4", "float64": "double2"}
@@ -61,8 +62,7 @@ def kernels(shape: Shape, plan: Plan) -> dict[str, Any]:
     ValueError
         If the plan is illegal for the shape.
     """
-    if trouble := illegal(plan, shape):
-        raise ValueError(f"{plan}: {trouble}")
+    require_legal(plan, shape)
     if plan.method == "paper":
         return {"inflate": make_inflate(shape), "contract": make_contract(shape)}
     if plan.method == "fused":
@@ -103,7 +103,7 @@ class Product:
     device : Device
         "cuda" or "simulator".
     plan : Plan, optional
-        `choose_plan` without it.
+        What `dgbook.gpu.plan.choose` says without it.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Product:
                 f"the matrix has {matrix.shape[0]} rows, and {self.faces * self.shape.q} numbers "
                 f"in the inflated vector; allowed: up to {MOST_ROWS}"
             )
-        self._plan(plan or choose_plan(self.shape, device))
+        self._plan(plan or choose(Plan, self.shape, device))
         on_device = hasattr(matrix.values, "__cuda_array_interface__")
         values = stored(matrix.values, self.plan, self.shape)
         self.arrays = {
@@ -140,8 +140,7 @@ class Product:
 
     def _plan(self, plan: Plan) -> None:
         """Take a plan and its kernels, if they run here."""
-        if trouble := illegal(plan, self.shape, self.device.compute_capability):
-            raise ValueError(f"{plan}: {trouble}")
+        require_legal(plan, self.shape, self.device.compute_capability)
         kinds = ("cuda",) if plan.method in CUDA else ("cuda", "simulator")
         if self.device.kind not in kinds:
             allowed = " and ".join(map(repr, kinds))
@@ -184,7 +183,7 @@ class Product:
         if plan.method == "sliced":
             kernel[grid, plan.threads](arrays["values"], arrays["columns"], x, y)
             return
-        dynamic = shared_bytes(plan, self.shape) if plan.method == "bulk" else 0
+        dynamic = plan.shared_bytes(self.shape) if plan.method == "bulk" else 0
         kernel[grid, plan.threads, dynamic](arrays["values"], arrays["columns"], x, y, self.faces)
 
     def inflate(self, x: Any) -> None:

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd
+from typing import Self
 
 import numpy as np
 
 from dgbook.arguments import check_choice, check_counts
-from dgbook.gpu import Device
-from dgbook.gpu.limits import (
-    ARCHITECTURES,
-    MAX_BLOCKS,
-    MAX_THREADS,
-    MAX_UNROLL,
-    STATIC_SHARED_LIMIT,
-    WARP,
-)
-from dgbook.gpu.tune import remembered
+from dgbook.gpu.limits import WARP
+from dgbook.gpu.plan import Capability, LaunchPlan, varied
 
 METHODS = ("paper", "fused", "sliced", "wide", "bulk")
 CUDA = ("wide", "bulk")
@@ -32,7 +25,58 @@ BARRIER = 8
 
 
 @dataclass(frozen=True)
-class Plan:
+class Shape:
+    """The sizes that kernels close over.
+
+    Attributes
+    ----------
+    m : int
+        Unknowns of a face.
+    blocks : int
+        Blocks of a row.
+    dtype : str
+    """
+
+    m: int
+    blocks: int
+    dtype: str
+
+    @property
+    def order(self) -> int:
+        """What the tuner calls it: m."""
+        return self.m
+
+    @property
+    def q(self) -> int:
+        """Columns of a face's rows: those of all its blocks."""
+        return self.blocks * self.m
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number."""
+        return np.dtype(self.dtype).itemsize
+
+    @property
+    def vector(self) -> int:
+        """Numbers of a load of 16 bytes."""
+        return LOAD // self.itemsize
+
+    @property
+    def stride(self) -> int:
+        """Numbers from a face's x in shared memory to the next: an odd number of 16 bytes.
+
+        So lanes that work for different faces read different banks.
+        """
+        return self.vector * (-(-self.q // self.vector) | 1)
+
+
+def tile_faces(shape: Shape, rows: int) -> int:
+    """Faces that so many rows can belong to, at most, where they begin at a multiple of `rows`."""
+    return -(-(shape.m - gcd(rows, shape.m) + rows) // shape.m)
+
+
+@dataclass(frozen=True)
+class Plan(LaunchPlan):
     """Who works on what.
 
     Parameters
@@ -71,6 +115,8 @@ class Plan:
     stages: int = 1
     turns: int = 1
 
+    variants = ("wide", "sliced")
+
     def __post_init__(self) -> None:
         check_choice("method", self.method, METHODS)
         check_counts(self, "warps", "split", "unroll", "resident", "stages", "turns")
@@ -85,111 +131,81 @@ class Plan:
         """Rows that a block works on at a time."""
         return WARP * self.warps // self.split
 
+    @classmethod
+    def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
+        """As many warps share a slice as leave each two turns of loads or more.
 
-@dataclass(frozen=True)
-class Shape:
-    """The sizes that kernels close over.
-
-    Attributes
-    ----------
-    m : int
-        Unknowns of a face.
-    blocks : int
-        Blocks of a row.
-    dtype : str
-    """
-
-    m: int
-    blocks: int
-    dtype: str
-
-    @property
-    def q(self) -> int:
-        """Columns of a face's rows: those of all its blocks."""
-        return self.blocks * self.m
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a number."""
-        return np.dtype(self.dtype).itemsize
-
-    @property
-    def vector(self) -> int:
-        """Numbers of a load of 16 bytes."""
-        return LOAD // self.itemsize
-
-    @property
-    def stride(self) -> int:
-        """Numbers from a face's x in shared memory to the next: an odd number of 16 bytes.
-
-        So lanes that work for different faces read different banks.
+        And more of them where x would not fit into shared memory.
         """
-        return self.vector * (-(-self.q // self.vector) | 1)
+        variant = variant or "wide"
+        if variant not in CUDA:
+            unroll = 8 if variant == "sliced" else 1
+            return varied(cls(variant, unroll=unroll), shape, warps=(8, 4, 2, 1))[0]
+        warps, unroll = (8, 8) if variant == "wide" else (4, 4)
+        splits = [split for split in (1, 2, 4, 8) if split <= warps]
+        enough = [s for s in splits if shape.q // shape.vector >= 2 * unroll * s] or [1]
+        for split in (enough[-1], *(s for s in splits if s > enough[-1])):
+            plan = cls(variant, warps, split, unroll, 32 // warps)
+            if variant == "bulk":
+                plan = _bulk_plan(shape, warps, split, unroll, 4)
+            if not plan.illegal(shape, max(capability or HOPPER, HOPPER)):
+                return plan
+        raise ValueError(f"m = {shape.m}: x of two faces has no room in shared memory")
 
+    def subject(self, shape: Shape) -> str:
+        """Under which the tuner's `order` is m."""
+        return f"hdg/{self.method}/{shape.blocks}"
 
-def tile_faces(shape: Shape, rows: int) -> int:
-    """Faces that so many rows can belong to, at most, where they begin at a multiple of `rows`."""
-    return -(-(shape.m - gcd(rows, shape.m) + rows) // shape.m)
+    @property
+    def dynamic(self) -> bool:
+        return self.method == "bulk"
 
+    def block(self, shape: Shape) -> int:
+        return self.threads
 
-def shared_bytes(plan: Plan, shape: Shape) -> int:
-    """Shared memory of a block: x of the faces of its rows, partial sums, and stages of bulk."""
-    if plan.method in ("paper", "fused"):
-        return 0
-    stride = shape.q if plan.method == "sliced" else shape.stride
-    gathered = tile_faces(shape, plan.tile_rows) * stride * shape.itemsize
-    partial = plan.threads * shape.itemsize if plan.split > 1 else 0
-    if plan.method != "bulk":
-        return gathered + partial
-    stage = WARP * (plan.unroll * LOAD + shape.q % shape.vector * shape.itemsize)
-    return gathered + plan.warps * plan.stages * (stage + BARRIER) + partial
+    def shared_bytes(self, shape: Shape) -> int:
+        """x of the faces of a block's rows, partial sums, and stages of bulk."""
+        if self.method in ("paper", "fused"):
+            return 0
+        stride = shape.q if self.method == "sliced" else shape.stride
+        gathered = tile_faces(shape, self.tile_rows) * stride * shape.itemsize
+        partial = self.threads * shape.itemsize if self.split > 1 else 0
+        if self.method != "bulk":
+            return gathered + partial
+        stage = WARP * (self.unroll * LOAD + shape.q % shape.vector * shape.itemsize)
+        return gathered + self.warps * self.stages * (stage + BARRIER) + partial
 
+    def illegal(self, shape: Shape, capability: Capability = None) -> str:
+        """Why this plan cannot run, or an empty string; without a capability on any device."""
+        if self.warps % self.split:
+            return f"split = {self.split}; allowed: what divides warps = {self.warps}"
+        alone = Plan(self.method, self.warps, unroll=self.unroll)
+        if self.method not in CUDA and self != alone:
+            return "Numba's kernels take warps and unroll only"
+        if self.method == "wide" and (self.stages, self.turns) != (1, 1):
+            return "stages and turns are for bulk copies"
+        if self.method == "bulk" and (capability or HOPPER) < HOPPER:
+            return f"no bulk copies for compute capability {capability}; allowed: from {HOPPER}"
+        return super().illegal(shape, capability or HOPPER)
 
-def illegal(plan: Plan, shape: Shape, capability: tuple[int, int] | None = None) -> str:
-    """Why a plan cannot run, or an empty string; without a capability on any device at all."""
-    if plan.threads > MAX_THREADS:
-        return f"warps = {plan.warps}; allowed: up to {MAX_THREADS // WARP}"
-    if plan.warps % plan.split:
-        return f"split = {plan.split}; allowed: what divides warps = {plan.warps}"
-    alone = Plan(plan.method, plan.warps, unroll=plan.unroll)
-    if plan.method not in CUDA and plan != alone:
-        return "Numba's kernels take warps and unroll only"
-    if plan.method == "wide" and (plan.stages, plan.turns) != (1, 1):
-        return "stages and turns are for bulk copies"
-    if plan.method == "bulk" and (capability or HOPPER) < HOPPER:
-        return f"no bulk copies for compute capability {capability}; allowed: from {HOPPER}"
-    if plan.resident > MAX_BLOCKS or plan.unroll > MAX_UNROLL:
-        counts = f"resident = {plan.resident}, unroll = {plan.unroll}"
-        return f"{counts}; allowed: {MAX_BLOCKS}, {MAX_UNROLL}"
-    nbytes = shared_bytes(plan, shape)
-    most = STATIC_SHARED_LIMIT
-    if plan.method == "bulk":
-        most = ARCHITECTURES[HOPPER].shared_block
-    if nbytes > most:
-        return f"{nbytes} bytes shared; allowed: {most}"
-    return ""
-
-
-def default_plan(shape: Shape, method: str = "wide") -> Plan:
-    """A good plan where nothing has been measured.
-
-    As many warps share a slice as leave each two turns of loads or more, and more of them where x
-    would not fit into shared memory.
-    """
-    if method not in CUDA:
-        unroll = 8 if method == "sliced" else 1
-        candidates = [Plan(method, warps, unroll=unroll) for warps in (8, 4, 2, 1)]
-        return next(plan for plan in candidates if not illegal(plan, shape))
-    warps, unroll = (8, 8) if method == "wide" else (4, 4)
-    splits = [split for split in (1, 2, 4, 8) if split <= warps]
-    enough = [s for s in splits if shape.q // shape.vector >= 2 * unroll * s] or [1]
-    for split in (enough[-1], *(s for s in splits if s > enough[-1])):
-        plan = Plan(method, warps, split, unroll, 32 // warps)
-        if method == "bulk":
-            plan = _bulk_plan(shape, warps, split, unroll, 4)
-        if not illegal(plan, shape):
-            return plan
-    raise ValueError(f"m = {shape.m}: x of two faces has no room in shared memory")
+    def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
+        """This plan first, then those of its method."""
+        found, method = [self], self.method
+        if method not in CUDA:
+            unrolls = (4, 8, 16) if method == "sliced" else (1,)
+            found += varied(self, shape, warps=(2, 4, 8, 16), unroll=unrolls)
+        for warps in (4, 8) if method in CUDA else ():
+            splits = (s for s in (1, 2, 4, 8) if s <= warps and 4 * s <= shape.q // shape.vector)
+            for split in (1, *(s for s in splits if s > 1)):
+                if method == "wide":
+                    # as many warps as the registers for so many loads allow
+                    for unroll, together in ((4, 40), (8, 32), (12, 24), (16, 16)):
+                        found.append(Plan(method, warps, split, unroll, together // warps))
+                else:
+                    for most, stages in ((4, 4), (8, 2), (8, 4)):
+                        for turns in (None, 1, 16):
+                            found.append(_bulk_plan(shape, warps, split, most, stages, turns))
+        return list(dict.fromkeys(p for p in found if not p.illegal(shape, capability)))
 
 
 def _bulk_plan(
@@ -202,43 +218,3 @@ def _bulk_plan(
     turns = turns or max(1, min(16, BLOCK_BYTES // tile_bytes))
     resident = max(1, 32 // warps)
     return Plan("bulk", warps, split, unroll, resident, stages, turns)
-
-
-def plans(shape: Shape, method: str) -> list[Plan]:
-    """The plans of a method worth trying."""
-    found = [default_plan(shape, method)]
-    if method not in CUDA:
-        unrolls = (4, 8, 16) if method == "sliced" else (1,)
-        found += [Plan(method, warps, unroll=u) for warps in (2, 4, 8, 16) for u in unrolls]
-    for warps in (4, 8) if method in CUDA else ():
-        splits = (s for s in (1, 2, 4, 8) if s <= warps and 4 * s <= shape.q // shape.vector)
-        for split in (1, *(s for s in splits if s > 1)):
-            if method == "wide":
-                # as many warps as the registers for so many loads allow
-                for unroll, together in ((4, 40), (8, 32), (12, 24), (16, 16)):
-                    found.append(Plan(method, warps, split, unroll, together // warps))
-            else:
-                for most, stages in ((4, 4), (8, 2), (8, 4)):
-                    for turns in (None, 1, 16):
-                        found.append(_bulk_plan(shape, warps, split, most, stages, turns))
-    return list(dict.fromkeys(p for p in found if not illegal(p, shape)))
-
-
-def subject(shape: Shape, method: str) -> str:
-    """Under which name the tuner remembers timings of a method; its `order` is m."""
-    return f"hdg/{method}/{shape.blocks}"
-
-
-def choose_plan(shape: Shape, device: Device, method: str | None = None) -> Plan:
-    """The fastest plan that ``python -m dgbook tune hdg`` found on a GPU, else the default.
-
-    Without a method, wide on a GPU, and sliced in the simulator, where CUDA C++ does not run.
-    """
-    if device.kind != "cuda":
-        return default_plan(shape, method or "sliced")
-    method = method or "wide"
-    plan = remembered(
-        Plan, subject(shape, method), device, shape.m, shape.dtype,
-        lambda plan: not illegal(plan, shape, device.compute_capability),
-    )  # fmt: skip
-    return plan or default_plan(shape, method)

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
-from dgbook.acoustics import reference, sparse_or_dense
+from dgbook.acoustics import reference
 from dgbook.acoustics.cores import CoreStage
 from dgbook.acoustics.cost import PARTS, costs, fused_cost
 from dgbook.acoustics.exact import CubeMode
-from dgbook.acoustics.launch import bernstein_fused, fused
-from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedPlan
-from dgbook.acoustics.plan import KERNEL_SETS, Launcher, Plan, candidates, choose_plan, subject
-from dgbook.acoustics.solver import LAUNCHERS, PAPER, PATHS, Solver
+from dgbook.acoustics.plan import KERNEL_SETS, BernsteinFusedPlan, PaperPlan, Shape
+from dgbook.acoustics.solver import LAUNCHERS, PATHS, Launcher, Solver
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
@@ -44,8 +42,10 @@ CORE_DOFS = 2**19
 TUNED_DOFS = 20_000_000
 """On which plans are timed: some hundred microseconds a kernel, and more than an L2 holds."""
 NOISE = 2**20  # random numbers, repeated in a state
-FUSED = {"nodal": (fused,), "bernstein": (bernstein_fused, sparse_or_dense)}
-"""By basis where the plans of its fused kernels are; the last chooses those that run."""
+FUSED = {basis: paths["fused"][1] for basis, paths in LAUNCHERS.items()}
+"""By basis the plans of its fused kernel."""
+PAPER = {"nodal": "node", "bernstein": "factored"}
+"""By basis the set of the paper's kernels that runs if no plan is given."""
 PAPER_SETS = ("node", "element", "factored", "optimal")
 """The sets of kernels of chan2015's figures."""
 ERROR_CELLS = (8, 8, 4)  # 1,536 elements in chan2015's cube, as in its Figure 6
@@ -64,6 +64,11 @@ def operators_on(mesh: Mesh, order: int, dtype: str) -> dict[str, reference.Oper
     """The operator with the upwind flux between walls p = 0, by basis."""
     nodal = reference.assemble(mesh, order, dtype=dtype)
     return {"nodal": nodal, "bernstein": replace(nodal, basis=bernstein_basis(order, dtype))}
+
+
+def shape_of(operator: reference.Operator) -> Shape:
+    """What an operator's plans are for."""
+    return Shape(operator.order, operator.weights.dtype.name)
 
 
 def basis_of(operator: reference.Operator) -> str:
@@ -138,7 +143,7 @@ def stage_of(launcher: Any, s: States) -> Callable[[], None]:
 
 def fused_launchers(operator: reference.Operator, device: Device) -> Callable[[Any], Any]:
     """What makes the launcher of a fused stage of a plan; arrays are made once a kind of plan."""
-    make, made = LAUNCHERS[basis_of(operator), "fused"][0], {}
+    make, made = LAUNCHERS[basis_of(operator)]["fused"][0], {}
 
     def launcher(plan: Any) -> Any:
         kind = type(plan)
@@ -185,16 +190,12 @@ def fused_rows(
     By the best plan known, and if `every` also without tensor cores and in Numba; in the Bernstein
     basis by the sparse kernel, too, where the dense one is the best.
     """
-    order, dtype = operator.order, operator.weights.dtype.name
-    *others, module = FUSED[basis_of(operator)]
-    plans = [module.choose_plan(order, dtype, device)]
+    kind, shape = FUSED[basis_of(operator)], shape_of(operator)
+    capability = device.compute_capability
+    plans = [choose(kind, shape, device)]
     if every:
-        plans += [
-            module.default_plan(order, dtype, (7, 5)),
-            module.choose_plan(order, dtype, device, "numba"),
-        ]
-        languages = product(others, LANGUAGES)
-        plans += [own.choose_plan(order, dtype, device, language) for own, language in languages]
+        plans += [shipped(kind, shape, (7, 5)), choose(kind, shape, device, "numba")]
+        plans += [kind.default(shape, capability, name) for name in LANGUAGES if kind.rivals]
     launchers = fused_launchers(operator, device)
     states = states_of(launchers(plans[0]))
     for plan in dict.fromkeys(plans):
@@ -204,8 +205,9 @@ def fused_rows(
 
 def paper_launcher(name: str, operator: reference.Operator, device: Device) -> Launcher:
     """One of the paper's sets by the best plan known."""
-    plan = choose_plan(name, operator.order, operator.weights.dtype.name, device)
-    return KERNEL_SETS[name].launcher(operator, device, plan)
+    kind, variant = KERNEL_SETS[name]
+    plan = choose(kind, shape_of(operator), device, variant)
+    return LAUNCHERS[kind.basis]["paper"][0](operator, device, plan)
 
 
 def paper_row(
@@ -269,19 +271,20 @@ def tune_paper(name: str, operator: reference.Operator, device: Device) -> dict[
     dict of str to Result
         By part; a part's plans have what was fastest of the parts before.
     """
-    order, dtype = operator.order, operator.weights.dtype.name
-    kernels = KERNEL_SETS[name]
-    launcher = kernels.launcher(operator, device, kernels.default(order, dtype))
-    states, plan, results = states_of(launcher), launcher.plan, {}
-    for part in kernels.parts(order):
+    (kind, variant), shape = KERNEL_SETS[name], shape_of(operator)
+    plan = kind.default(shape, None, variant)
+    launcher = LAUNCHERS[kind.basis]["paper"][0](operator, device, plan)
+    states, results = states_of(launcher), {}
+    for part in kind.tuned:
+        subject = f"acoustics/{name}/{part}"
+        if subject not in plan.subjects(shape):  # it is another set's
+            continue
 
-        def run(plan: Plan, part: str = part) -> Callable[[], None]:
+        def run(plan: PaperPlan, part: str = part) -> Callable[[], None]:
             return device.capture(parts_of(launcher.planned(plan), states)[part])
 
-        results[part] = tune(
-            subject(name, part), candidates(name, part, plan, order, dtype), run, device, order,
-            dtype, progress=False,
-        )  # fmt: skip
+        plans = plan.variants_of(shape, part)
+        results[part] = tune(subject, plans, run, device, shape.order, shape.dtype, progress=False)
         plan = results[part].plan
     return results
 
@@ -289,30 +292,28 @@ def tune_paper(name: str, operator: reference.Operator, device: Device) -> dict[
 def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
     """Time plans of the fused kernels of the operator's basis and remember the timings.
 
-    In the Bernstein basis first those of the sparse kernel; then its best one and the best one of
-    the dense kernel, which is that of the nodal basis: tune that before.
+    In the Bernstein basis those of the sparse kernel, and the best one known of the dense kernel,
+    which is that of the nodal basis: tune that before.
 
     Parameters
     ----------
     operator, device
     language : {"cuda", "numba"}
-
-    Returns
-    -------
-    Result
-        Of the choice that decides what runs.
     """
-    order, dtype = operator.order, operator.weights.dtype.name
+    kind, shape = FUSED[basis_of(operator)], shape_of(operator)
+    start = shipped(kind, shape, device.compute_capability, language)
+    if not isinstance(start, kind):
+        start = kind.default(shape, device.compute_capability, language)
+    plans = start.candidates(shape, device.compute_capability)
+    plans += [choose(rival, shape, device, language) for rival in kind.rivals]
     launchers = fused_launchers(operator, device)
-    for module in FUSED[basis_of(operator)]:
-        plans, name = module.plans(order, dtype, device, language), module.subject(language)
-        states = states_of(launchers(plans[0]))
+    states = states_of(launchers(plans[0]))
 
-        def run(plan: Any, states: States = states) -> Callable[[], None]:
-            return device.capture(stage_of(launchers(plan), states))
+    def run(plan: Any) -> Callable[[], None]:
+        return device.capture(stage_of(launchers(plan), states))
 
-        result = tune(name, plans, run, device, order, dtype, progress=False)
-    return result
+    name = start.subject(shape)
+    return tune(name, plans, run, device, shape.order, shape.dtype, progress=False)
 
 
 def part_cost(name: str, part: str, cost: Mapping[str, Cost]) -> Cost:
@@ -340,7 +341,7 @@ def stage_record(
             for operator in operators.values():
                 yield from fused_rows(operator, device, ceiling)
             for name in PAPER_SETS:
-                yield paper_row(name, operators[KERNEL_SETS[name].basis], device, ceiling)
+                yield paper_row(name, operators[KERNEL_SETS[name][0].basis], device, ceiling)
             yield rival_row(operators["nodal"], device, ceiling)
         if "float32" in dtypes:
             yield from core_rows(order, "float32", ceiling)
@@ -354,8 +355,8 @@ def parts_record(
         mesh = cube(cells_for(dofs, order))
         for dtype in dtypes:
             operators = operators_on(mesh, order, dtype)
-            for name, kernels in KERNEL_SETS.items():
-                yield from part_rows(name, operators[kernels.basis], device, ceiling)
+            for name, (kind, _) in KERNEL_SETS.items():
+                yield from part_rows(name, operators[kind.basis], device, ceiling)
 
 
 def blocks_record(
@@ -369,8 +370,8 @@ def blocks_record(
         mesh = cube(cells_for(min(dofs, TUNED_DOFS), order))
         for dtype in dtypes:
             operators = operators_on(mesh, order, dtype)
-            for name, kernels in KERNEL_SETS.items():
-                operator = operators[kernels.basis]
+            for name, (kind, _) in KERNEL_SETS.items():
+                operator = operators[kind.basis]
                 cost = costs(name, order, mesh.K, dtype)
                 for part, result in tune_paper(name, operator, device).items():
                     spent = part_cost(name, part, cost)
@@ -464,7 +465,7 @@ def counters_record(
                 for operator in operators.values()
             ]
             for name in PAPER_SETS:
-                rows += part_rows(name, operators[KERNEL_SETS[name].basis], device, ceiling)
+                rows += part_rows(name, operators[KERNEL_SETS[name][0].basis], device, ceiling)
             where = "dgbook.lab.acoustics"
             program = f"from {where} import launch_each as f; f{order, dtype, dofs}"
             yield from counted(rows, program)
@@ -476,10 +477,10 @@ def launch_each(order: int, dtype: str, dofs: int) -> None:
     operators = operators_on(cube(cells_for(dofs, order)), order, dtype)
     functions = []
     for basis, operator in operators.items():
-        launcher = LAUNCHERS[basis, "fused"][0](operator, device)
+        launcher = LAUNCHERS[basis]["fused"][0](operator, device)
         functions.append(stage_of(launcher, states_of(launcher)))
     for name in PAPER_SETS:
-        launcher = paper_launcher(name, operators[KERNEL_SETS[name].basis], device)
+        launcher = paper_launcher(name, operators[KERNEL_SETS[name][0].basis], device)
         parts = parts_of(launcher, states_of(launcher))
         functions += [parts[part] for part in PARTS[name]]
     launch_counted(functions)

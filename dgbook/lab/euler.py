@@ -11,20 +11,19 @@ import numpy as np
 
 from dgbook.element import NodalElement, barycentric
 from dgbook.element.frozen import read_only
-from dgbook.euler import plan as paper_plan
 from dgbook.euler import reference
 from dgbook.euler.cores import CoreSteps
 from dgbook.euler.cost import PAPER, STAGES, costs
 from dgbook.euler.exact import StrongVortex, Vortex
-from dgbook.euler.launch import fused
 from dgbook.euler.launch.fused import FusedLauncher
 from dgbook.euler.launch.paper import PaperLauncher
-from dgbook.euler.plan import THREADS, PaperPlan
+from dgbook.euler.plan import THREADS, FusedPlan, FusedShape, PaperPlan
 from dgbook.euler.problem import pressure, velocity
 from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
@@ -163,11 +162,11 @@ def fused_rows(
     operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
 ) -> Rows:
     """A stage in one kernel by the best plan known, and if `every` also in Numba."""
-    tables, cost = operator.tables, costs_of(operator)["fused"]
+    cost = costs_of(operator)["fused"]
     launcher = FusedLauncher(operator, device)
     plans = [launcher.plan]
     if every:
-        plans.append(fused.choose_plan(tables.order, tables.dtype, device, "numba"))
+        plans.append(choose(FusedPlan, launcher.shape, device, "numba"))
     for plan in dict.fromkeys(plans):
         timing = stage_timing(launcher.planned(plan), device)
         yield row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
@@ -230,10 +229,9 @@ def tune_paper(operator: reference.Operator, device: Device) -> Result:
     def run(plan: PaperPlan) -> Callable[[], None]:
         return device.capture(stepper(launcher.planned(plan), device))
 
-    return tune(
-        paper_plan.SUBJECT, list(paper_plan.plans()), run, device, tables.order, tables.dtype,
-        progress=False,
-    )  # fmt: skip
+    shape = FusedShape(tables.order, tables.dtype)
+    plans, name = launcher.plan.candidates(shape), launcher.plan.subject(shape)
+    return tune(name, plans, run, device, tables.order, tables.dtype, progress=False)
 
 
 def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
@@ -244,15 +242,15 @@ def tune_fused(operator: reference.Operator, device: Device, language: str) -> R
     operator, device
     language : {"cuda", "numba"}
     """
-    tables = operator.tables
-    plans = fused.plans(tables.order, tables.dtype, device, language)
-    launcher = FusedLauncher(operator, device, plans[0])
+    shape = FusedShape(operator.tables.order, operator.tables.dtype)
+    start = shipped(FusedPlan, shape, device.compute_capability, language)
+    launcher = FusedLauncher(operator, device, start)
 
     def run(plan: Any) -> Callable[[], None]:
         return device.capture(stepper(launcher.planned(plan), device))
 
-    name = fused.subject(language)
-    return tune(name, plans, run, device, tables.order, tables.dtype, progress=False)
+    plans, name = start.candidates(shape), start.subject(shape)
+    return tune(name, plans, run, device, shape.order, shape.dtype, progress=False)
 
 
 def levers() -> dict[str, PaperPlan]:
@@ -392,7 +390,7 @@ def stage_record(
             yield from fused_rows(operator, device, ceiling)
             yield from part_rows(operator, device, ceiling, PaperPlan())
             yield paper_row(operator, device, ceiling, PaperPlan())
-            best = paper_plan.choose_plan(order, dtype, device)
+            best = choose(PaperPlan, FusedShape(order, dtype), device)
             if best != PaperPlan():
                 yield paper_row(operator, device, ceiling, best) | {"variant": "tuned"}
             yield rival_row(operator, device, ceiling)

@@ -13,13 +13,14 @@ from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.floor import Ceilings, Cost
 from dgbook.gpu.libraries import random_numbers
+from dgbook.gpu.plan import choose
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.hdg.blocks import BlockMatrix, face_columns, face_nodes, random_matrix
 from dgbook.hdg.cost import contract_cost, csr_cost, inflate_cost, matrix_bytes, product_cost
 from dgbook.hdg.exact import cylinder_mesh
 from dgbook.hdg.launch import CoreProduct, Product, shape_of
-from dgbook.hdg.plan import METHODS, Plan, Shape, choose_plan, default_plan, illegal, plans, subject
+from dgbook.hdg.plan import METHODS, Plan, Shape
 from dgbook.hdg.problem import FarField, NavierStokes, Stream
 from dgbook.hdg.system import assemble
 from dgbook.lab.hdg_solve import solve_rows
@@ -180,7 +181,7 @@ def matrix_rows(
     """
     shape, faces = shape_of(matrix), matrix.faces
     about = partial(row, shape=shape, faces=faces, order=order, ceiling=ceiling, device=device)
-    first = Product(matrix, device, choose_plan(shape, device, "paper"))
+    first = Product(matrix, device, choose(Plan, shape, device, "paper"))
     x, right = vectors(first, device)
     first(x, right)
     for path, step, cost in (
@@ -191,8 +192,8 @@ def matrix_rows(
         yield about(path, "numba", plan=first.plan, cost=cost, timing=timing)
     del first
     for method in methods:
-        plan = choose_plan(shape, device, method)
-        if illegal(plan, shape, device.compute_capability):
+        plan = choose(Plan, shape, device, method)
+        if plan.illegal(shape, device.compute_capability):
             continue
         product = Product(matrix, device, plan)
         y, error = checked(product, x, right, method)
@@ -326,19 +327,23 @@ def table_rows(
 def tune_product(matrix: BlockMatrix, method: str, device: Device) -> Result:
     """Time the plans of a method and remember the fastest; the matrix is stored once for all."""
     shape = shape_of(matrix)
-    product = Product(matrix, device, default_plan(shape, method))
+    start = Plan.default(shape, device.compute_capability, method)
+    product = Product(matrix, device, start)
     x, y = vectors(product, device)
-    candidates = [
-        plan for plan in plans(shape, method) if not illegal(plan, shape, device.compute_capability)
-    ]
     return tune(
-        subject(shape, method),
-        candidates,
+        start.subject(shape),
+        start.candidates(shape, device.compute_capability),
         lambda plan: partial(product.planned(plan), x, y),
         device,
-        shape.m,
+        shape.order,
         shape.dtype,
     )
+
+
+def runs(method: str, shape: Shape, device: Device) -> bool:
+    """Whether a device has what a method needs."""
+    plan = Plan.default(shape, device.compute_capability, method)
+    return not plan.illegal(shape, device.compute_capability)
 
 
 def plan_rows(
@@ -354,7 +359,7 @@ def plan_rows(
         shape = shape_of(matrix)
         about = shape, matrix.faces, order, None, product_cost(shape, matrix.faces)
         for method in TUNED:
-            if illegal(default_plan(shape, method), shape, device.compute_capability):
+            if not runs(method, shape, device):
                 continue
             result = tune_product(matrix, method, device)
             named = partial(row, method, language(method), *about, ceiling=ceiling, device=device)

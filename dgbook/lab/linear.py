@@ -18,7 +18,7 @@ from dgbook.lab.numbers import live
 from dgbook.lab.rivals import linear as matmul
 from dgbook.linear import reference
 from dgbook.linear.cost import Cost, costs
-from dgbook.linear.plan import Plan, plans
+from dgbook.linear.plan import Plan
 from dgbook.linear.problem import System, advection, wave
 from dgbook.linear.solver import Solver
 from dgbook.mesh import Mesh, box
@@ -61,7 +61,7 @@ def measured(solver: Solver, ceiling: Ceilings, paths: tuple[str, ...]) -> Itera
 def under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
     """Rows of the fused stage, one for each plan that is legal."""
     cost = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)["fused"]
-    for plan in plans(solver.shape):
+    for plan in solver.plan.candidates(solver.shape):
         timing = measure(fused_stage(solver, plan), solver.device)
         yield _row(solver, "fused", "numba", cost, timing, ceiling) | {"plan": vars(plan)}
 

@@ -13,6 +13,7 @@ from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.plan import choose, shipped, varied
 from dgbook.gpu.source import CudaKernel
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
@@ -24,13 +25,13 @@ from dgbook.maxwell import plan as paper_plan
 from dgbook.maxwell.cores import CoreStage
 from dgbook.maxwell.cost import PAPER, costs
 from dgbook.maxwell.exact import BoxMode
-from dgbook.maxwell.launch import fused
 from dgbook.maxwell.launch.fused import FusedLauncher
 from dgbook.maxwell.launch.paper import PaperLauncher
-from dgbook.maxwell.plan import LocalPlan, PaperPlan
+from dgbook.maxwell.plan import FusedShape, LocalPlan, PaperPlan
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import Mesh, read
+from dgbook.nodal.fused import FusedPlan
 from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
@@ -96,6 +97,11 @@ def noise(operator: reference.Operator) -> np.ndarray:
     return values.astype(operator.lift.dtype, copy=False)
 
 
+def fused_shape(operator: reference.Operator) -> FusedShape:
+    """What the plans of the fused kernel are for, whatever the materials."""
+    return FusedShape(operator.element.order, operator.lift.dtype.name, materials=True)
+
+
 def row(
     operator: reference.Operator,
     path: str,
@@ -124,14 +130,11 @@ def fused_rows(
     """
     order, dtype = operator.element.order, operator.lift.dtype.name
     cost = costs(order, operator.mesh.K, dtype)["fused"]
-    best = fused.choose_plan(order, dtype, device)
-    plans = [best]
+    shape = fused_shape(operator)
+    plans = [choose(FusedPlan, shape, device)]
     if every:
-        plans += [
-            fused.default_plan(order, dtype, (7, 5)),
-            fused.choose_plan(order, dtype, device, "numba"),
-        ]
-    launcher = FusedLauncher(operator, device, best)
+        plans += [shipped(FusedPlan, shape, (7, 5)), choose(FusedPlan, shape, device, "numba")]
+    launcher = FusedLauncher(operator, device, plans[0])
     for plan in dict.fromkeys(plans):
         timing = measure(stage_of(launcher.planned(plan), device), device)
         yield row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
@@ -230,13 +233,14 @@ def tune_part(
     plans : iterable of the part's plans
     """
     order, dtype = operator.element.order, operator.lift.dtype.name
-    launcher = PaperLauncher(operator, device, paper_plan.default_plan(order, dtype))
+    launcher = PaperLauncher(operator, device, PaperPlan.default(paper_plan.shape_of(order, dtype)))
 
     def run(plan: Any) -> Callable[[], None]:
         planned = launcher.planned(replace(launcher.plan, **{part: plan}))
         return device.capture(parts_of(planned, device)[part])
 
-    return tune(paper_plan.subject(part), plans, run, device, order, dtype, progress=False)
+    name = getattr(launcher.plan, part).subject(launcher.shape)
+    return tune(name, plans, run, device, order, dtype, progress=False)
 
 
 def searched(order: int, dtype: str) -> dict[str, list[Any]]:
@@ -247,17 +251,14 @@ def searched(order: int, dtype: str) -> dict[str, list[Any]]:
     left out above 4.
     """
     shape = paper_plan.shape_of(order, dtype)
-    differentiate = paper_plan.differentiate_plans(shape)
+    found = {name: kind.default(shape).candidates(shape) for name, kind in paper_plan.PARTS.items()}
     if order == 4:
         counts = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 20]
-        differentiate += paper_plan.sweep(
-            paper_plan.DifferentiatePlan, shape, "matrix", w_p=counts, w_s=(1, 2, 3, 4, 6, 8)
+        start = paper_plan.DifferentiatePlan("matrix", 1)
+        found["differentiate"] += varied(
+            start, shape, w_p=counts, w_i=(1, 2, 3, 4), w_s=(1, 2, 3, 4, 6, 8)
         )
-    return {
-        "gather": paper_plan.gather_plans(shape),
-        "lift": paper_plan.lift_plans(shape),
-        "differentiate": list(dict.fromkeys(differentiate)),
-    }
+    return {name: list(dict.fromkeys(plans)) for name, plans in found.items()}
 
 
 def best_plan(operator: reference.Operator, device: Device, strategies: Iterable[str]) -> PaperPlan:
@@ -287,13 +288,15 @@ def tune_fused(operator: reference.Operator, device: Device, language: str) -> R
     language : {"cuda", "numba"}
     """
     order, dtype = operator.element.order, operator.lift.dtype.name
-    plans = fused.plans(order, dtype, device, language)
+    shape, capability = fused_shape(operator), device.compute_capability
+    plans = shipped(FusedPlan, shape, capability, language).candidates(shape, capability)
     launcher = FusedLauncher(operator, device, plans[0])
 
     def run(plan: Any) -> Callable[[], None]:
         return stage_of(launcher.planned(plan), device)
 
-    return tune(fused.subject(language), plans, run, device, order, dtype, progress=False)
+    name = plans[0].subject(shape)
+    return tune(name, plans, run, device, order, dtype, progress=False)
 
 
 def plan_rows(
@@ -456,8 +459,11 @@ def error_rows(
     """
     order, dtype = operator.element.order, operator.lift.dtype.name
     cost = costs(order, operator.mesh.K, dtype)["fused"]
-    tensor = fused.default_plan(order, dtype, device.compute_capability)
-    ways = [("ordinary units", fused.default_plan(order, dtype, (7, 5)), ())]
+    tensor, plain = (
+        shipped(FusedPlan, fused_shape(operator), capability)
+        for capability in (device.compute_capability, (7, 5))
+    )
+    ways = [("ordinary units", plain, ())]
     if tensor.tensor and dtype == "float32":
         ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
     elif tensor.tensor:
@@ -548,13 +554,13 @@ def tiles_record(
     About 128 threads a block and no tensor cores; as many registers as the compiler likes.
     """
     for order, dtype, operator in operators(orders, dtypes, dofs):
-        shape = fused.fused_shape(order, dtype)
+        shape = FusedShape(order, dtype)
         cost = costs(order, operator.mesh.K, dtype)["fused"]
         launcher = FusedLauncher(operator, device)
         for inline, nodes in TILES:
             rows = max(1, 128 // -(-shape.Np // nodes))
-            plan = fused.FusedPlan("cuda", rows, inline, nodes, 2)
-            if not fused.illegal(plan, shape, device.compute_capability):
+            plan = FusedPlan("cuda", rows, inline, nodes, 2)
+            if not plan.illegal(shape, device.compute_capability):
                 timing = measure(stage_of(launcher.planned(plan), device), device)
                 yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
 

@@ -22,7 +22,7 @@ from dgbook.lab.records import measured_row
 from dgbook.lab.rivals.swept import RANK_SCHEMES, Ranks, bind, on_ranks, tell, world
 from dgbook.swept.cost import cost
 from dgbook.swept.kernels.barrier import make_barriers
-from dgbook.swept.plan import Plan, default_plan, illegal, plans, steps_between_results
+from dgbook.swept.plan import Plan, Shape, steps_between_results
 from dgbook.swept.problem import Euler, Problem, as_problem
 from dgbook.swept.solver import Classic, Solver
 
@@ -80,7 +80,7 @@ def tune_step(
         solver = Solver(problem, scheme, n, dtype, device, plan)
         return solver.launcher(u).record(steps)
 
-    name = f"swept/{problem.name}/{scheme}"
+    name = candidates[0].subject(Shape(problem, scheme, n, dtype))
     return tune(name, candidates, run, device, n, dtype), steps
 
 
@@ -137,7 +137,8 @@ def step_rows(
             for dtype in dtypes:
                 tuned: dict[int, tuple[Result, int]] = {}
                 for n in sorted(sizes, key=lambda n: n not in EVERY_PLAN):
-                    legal, best = plans(problem, scheme, n, dtype), shortlist(n, tuned)
+                    legal = Plan.candidates(Shape(problem, scheme, n, dtype))
+                    best = shortlist(n, tuned)
                     if candidates := [plan for plan in legal if plan in best] or legal:
                         what = problem, scheme, n, dtype, device
                         tuned[n] = tune_step(*what, candidates)
@@ -195,7 +196,7 @@ def python_row(
     The loop waits for its last kernel: else `measure` would let the host run ahead of the device,
     and what a launch costs Python would not be seen.
     """
-    plan = default_plan(problem, "classic", n, dtype)
+    plan = Plan.default(Shape(problem, "classic", n, dtype))
     solver = Solver(problem, "classic", n, dtype, device, plan)
     there, back = Classic(solver, state(problem, n)).launches()
     pairs = PYTHON_STEPS * len(problem.weights) // 2
@@ -298,7 +299,7 @@ def answer() -> None:
 def core_plan(problem: Problem, n: int, dtype: str, cores: int) -> Plan:
     """Nodes of 1024 points, or fewer: a core's part of the points, or what a GPU could hold."""
     node = min(1024, 2 ** int(np.log2(n // cores)))
-    while illegal(problem, "shared", Plan(node), n, dtype):
+    while Plan(node).illegal(Shape(problem, "shared", n, dtype)):
         node //= 2
     return Plan(node)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.arguments import check_choice
 from dgbook.gpu import Device, Kernel
+from dgbook.gpu.plan import choose, require_legal
 from dgbook.linear import reference
 from dgbook.linear.kernels import make_fused, make_surface, make_volume
-from dgbook.linear.plan import Plan, Shape, choose_plan, illegal
+from dgbook.linear.plan import Plan, Shape
 from dgbook.linear.problem import System
 from dgbook.mesh import Mesh
 from dgbook.nodal import launching
@@ -88,17 +88,16 @@ class Solver(NodalSolver):
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(f"system = {system!r}; allowed: a System")
-        check_choice("path", path, PATHS)
+        self.take_path(path, plan, {path: (Launcher, Plan) for path in PATHS})
         super().__init__(mesh, order, dtype, device)
-        self.system, self.path, self.fields = system, path, system.fields
+        self.system, self.fields = system, system.fields
         self.operator = reference.assemble(
             mesh, self.element, system, flux, boundary, self.dtype.name
         )
         self.jacobian = self.operator.jacobian
         self.shape = Shape(mesh.dim, system.n, self.element.Np, self.element.Nfp, self.dtype.name)
-        self.plan = choose_plan(self.shape, order, self.device) if plan is None else plan
-        if trouble := illegal(self.plan, self.shape):
-            raise ValueError(f"plan = {self.plan}: {trouble}")
+        self.plan = plan or choose(Plan, self.shape, self.device)
+        require_legal(self.plan, self.shape)
 
     @cached_property
     def launcher(self) -> Launcher:

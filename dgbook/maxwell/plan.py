@@ -1,19 +1,20 @@
-"""How the paper's kernels are launched: klockner2009's (w_p, w_i, w_s), and what is legal."""
+"""How Maxwell's kernels are launched: klockner2009's (w_p, w_i, w_s), and the fused one's shape."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from math import isqrt
+from typing import ClassVar, Self
 
 import numpy as np
 
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.layout import microblock_size, padded
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
-from dgbook.gpu.tune import remembered
+from dgbook.gpu.limits import STATIC_SHARED_LIMIT
+from dgbook.gpu.plan import Capability, LaunchPlan, choose, rows_of, varied
+from dgbook.nodal.fused import VECTOR_BYTES, FusedPlan, NodalShape, apart
 
 FIELDS = 6
 HALF_WARP = 16  # T/2, the paper's granularity
@@ -44,6 +45,11 @@ class Shape:
     dtype: str
 
     @property
+    def order(self) -> int:
+        """N, of which (N+1)(N+2)/2 = Nfp."""
+        return (isqrt(8 * self.Nfp + 1) - 3) // 2
+
+    @property
     def Nf(self) -> int:
         """Face nodes of an element, 4 Nfp: klockner2009's Nf Nfp."""
         return 4 * self.Nfp
@@ -71,7 +77,69 @@ def shape_of(order: int, dtype: str, K_M: int | None = None) -> Shape:
 
 
 @dataclass(frozen=True)
-class GatherPlan:
+class FusedShape(NodalShape):
+    """The sizes that the fused kernel closes over.
+
+    Attributes
+    ----------
+    order, dtype
+        As of `NodalShape`.
+    materials : bool
+        Whether the impedance varies, so that each face needs one number more.
+    """
+
+    materials: bool = False
+    family: ClassVar[str] = "maxwell"
+    fields: ClassVar[int] = FIELDS
+
+    @property
+    def even_Np(self) -> int:
+        """Nodes that the state has room for: a pair of them is a multiple of 16 bytes."""
+        return padded(self.Np, 2)
+
+    @property
+    def geometry(self) -> int:
+        """Numbers that describe an element and its faces."""
+        return 22 if self.materials else 18
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether du/dt gets a place of its own, so that u stays in shared memory for the update.
+
+        Where elements are small. And only for even Np: nobody writes du/dt of a padding node.
+        """
+        return self.Np <= 20 and self.Np == self.even_Np
+
+    def shared_bytes(self, plan: FusedPlan) -> int:
+        """Shared memory of a block: states and face numbers; for CUDA C++ geometry and links too.
+
+        The rows begin a number of vectors apart that leaves them in different banks, see fused.cu.
+        """
+        if plan.language == "numba":
+            return plan.elements * (6 * self.even_Np + 8 * self.Nfp) * self.itemsize
+        width = VECTOR_BYTES // self.itemsize
+        if plan.tensor:
+            groups = plan.elements
+            state = apart(6 * padded(self.Np, self.step) // width, 4)
+            flux = apart(8 * padded(self.Nfp, self.step) // width, 4)
+        else:
+            groups = plan.rows
+            state = plan.elements_inline * 6 * self.even_Np // width | 1
+            flux = plan.elements_inline * 8 * padded(self.Nfp, 2) // width | 1
+        if self.keeps_state:
+            flux = max(flux, state)
+        described = plan.elements * (self.geometry * self.itemsize + 4 * 4)
+        return VECTOR_BYTES * groups * (state + flux) + described
+
+    def stuck(self, plan: FusedPlan) -> str:
+        """Why Numba's kernel cannot take so many columns at a time, or an empty string."""
+        if plan.unroll in self.unrolls and padded(self.Np, plan.unroll) <= self.even_Np:
+            return ""
+        return f"{plan.unroll} columns at a time; allowed: 1, 2, and 4 if they fill {self.even_Np}"
+
+
+@dataclass(frozen=True)
+class GatherPlan(LaunchPlan):
     """How fluxes are gathered (Algorithm 3).
 
     Parameters
@@ -94,6 +162,27 @@ class GatherPlan:
         check_counts(self, "w_p", "M_B")
         check_choice("partition", self.partition, PARTITIONS)
 
+    @classmethod
+    def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
+        """About 128 threads for 16 elements, or as many as leave room for two blocks in 48 KiB."""
+        w_p = max(1, 128 // shape.Nfp)
+        blocks = (cls(w_p, M_B) for M_B in range(max(1, 16 // shape.K_M), 1, -1))
+        fitting = (p for p in blocks if 2 * p.shared_bytes(shape) <= STATIC_SHARED_LIMIT)
+        return next(fitting, cls(w_p, 1))
+
+    def subject(self, shape: Shape) -> str:
+        """Under which name the tuner remembers timings."""
+        return "maxwell/paper/gather"
+
+    def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
+        """64 to 512 threads, 1 to 16 microblocks."""
+        rows = rows_of(shape.Nfp, (64, 128, 256, 512))
+        return varied(self, shape, M_B=(1, 2, 3, 4, 6, 8, 12, 16), w_p=rows)
+
+    def block(self, shape: Shape) -> int:
+        """Threads of a block."""
+        return self.w_p * shape.Nfp
+
     def shared_bytes(self, shape: Shape) -> int:
         """The flux buffer, and descriptors of as many face pairs as there can be, one a face."""
         pairs = padded(4 * shape.K_M * self.M_B, HALF_WARP)
@@ -101,13 +190,9 @@ class GatherPlan:
         buffer = FIELDS * self.M_B * shape.N_fM * shape.itemsize
         return buffer + pairs * descriptor
 
-    def illegal(self, shape: Shape) -> str:
-        """Why this plan cannot run, or an empty string."""
-        return _beyond_limits(self.w_p * shape.Nfp, self.shared_bytes(shape))
-
 
 @dataclass(frozen=True)
-class LocalPlan(ABC):
+class LocalPlan(LaunchPlan):
     """How an element-local matrix is applied: what lifting and differentiation have in common.
 
     Parameters
@@ -136,6 +221,7 @@ class LocalPlan(ABC):
     N_R: int = HALF_WARP
 
     outputs: ClassVar[int]
+    name: ClassVar[str]
 
     def __post_init__(self) -> None:
         check_choice("strategy", self.strategy, STRATEGIES)
@@ -160,15 +246,44 @@ class LocalPlan(ABC):
             return self.w_p * self.w_i * self.field_size(shape) * shape.itemsize
         return self.N_R * odd(self.columns(shape)) * shape.itemsize
 
-    def illegal(self, shape: Shape) -> str:
-        """Why this plan cannot run, or an empty string."""
+    def block(self, shape: Shape) -> int:
+        """Threads of a block."""
+        return self.w_p * (shape.N_pM if self.strategy == "field" else self.N_R)
+
+    def illegal(self, shape: Shape, capability: Capability = None) -> str:
+        """Why this plan cannot run, or an empty string.
+
+        One limit is the compiler's, which keeps 24 accumulators in registers.
+        """
         accumulators = self.outputs * self.w_i
         if accumulators > MAX_ACCUMULATORS:
             return f"{accumulators} accumulators a thread; allowed: {MAX_ACCUMULATORS}"
         if self.strategy == "matrix" and self.N_R > shape.N_pM:
             return f"N_R = {self.N_R}; a microblock has {shape.N_pM} nodes"
-        rows = shape.N_pM if self.strategy == "field" else self.N_R
-        return _beyond_limits(self.w_p * rows, self.shared_bytes(shape))
+        return super().illegal(shape, capability)
+
+    @classmethod
+    def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
+        """About 256 threads for 8 microblocks inline, 4 in fp64, with the fields in shared memory.
+
+        Fewer where it does not suffice. Threads stand in the plain order, which has no bank
+        conflicts on today's devices: see ``dgbook.lab.banks``.
+        """
+        start = cls("field", max(1, 256 // shape.N_pM), order="plain")
+        return varied(start, shape, w_i=(8, 4, 2, 1)[shape.itemsize == 8 :])[0]
+
+    def subject(self, shape: Shape) -> str:
+        """Under which name the tuner remembers timings."""
+        return f"maxwell/paper/{self.name}"
+
+    def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
+        """Both strategies, 64 to 512 threads."""
+        rows, inline = rows_of(shape.N_pM, (64, 128, 256, 512)), (1, 2, 4, 8)
+        found = varied(type(self)("field", 1), shape, order=ORDERS, w_p=rows, w_i=inline)
+        for N_R in sorted({16, min(64, shape.N_pM), shape.N_pM}):
+            start, rows = type(self)("matrix", 1, N_R=N_R), rows_of(N_R, (128, 256))
+            found += varied(start, shape, w_p=rows, w_i=inline, w_s=(1, 4))
+        return found
 
 
 @dataclass(frozen=True)
@@ -176,6 +291,7 @@ class LiftPlan(LocalPlan):
     """How face values are lifted (Algorithm 1), see `LocalPlan`."""
 
     outputs: ClassVar[int] = 1
+    name: ClassVar[str] = "lift"
 
     def columns(self, shape: Shape) -> int:
         """Columns of LIFT."""
@@ -191,6 +307,7 @@ class DifferentiatePlan(LocalPlan):
     """How fields are differentiated (Algorithm 4, or as Algorithm 1), see `LocalPlan`."""
 
     outputs: ClassVar[int] = 3
+    name: ClassVar[str] = "differentiate"
 
     def columns(self, shape: Shape) -> int:
         """Columns of [D_1 D_2 D_3]."""
@@ -225,6 +342,21 @@ class PaperPlan:
             if not isinstance(getattr(self, name), kind):
                 raise TypeError(f"{name} = {getattr(self, name)!r}; allowed: a {kind.__name__}")
 
+    @classmethod
+    def default(cls, shape: Shape) -> PaperPlan:
+        """A good plan where nothing has been measured."""
+        return cls(shape.K_M, **{name: kind.default(shape) for name, kind in PARTS.items()})
+
+    @classmethod
+    def chosen(cls, shape: Shape, device: Device) -> PaperPlan:
+        """Of each kernel the fastest plan that is known for a device."""
+        return cls(shape.K_M, **{name: choose(kind, shape, device) for name, kind in PARTS.items()})
+
+    def illegal(self, shape: Shape, capability: Capability = None) -> str:
+        """Why this plan cannot run, or an empty string."""
+        reasons = ((name, getattr(self, name).illegal(shape)) for name in PARTS)
+        return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
+
 
 PARTS = {"gather": GatherPlan, "lift": LiftPlan, "differentiate": DifferentiatePlan}
 
@@ -236,132 +368,3 @@ def odd(stride: int) -> int:
     (klockner2009, Figure 7).
     """
     return stride | 1
-
-
-def illegal(plan: PaperPlan, shape: Shape) -> str:
-    """Why a plan cannot run, or an empty string.
-
-    The limits are those of every device from compute capability 7.5 on, 1024 threads and 48 KiB of
-    static shared memory a block, and of the compiler, which keeps 24 accumulators in registers.
-    """
-    reasons = ((name, getattr(plan, name).illegal(shape)) for name in PARTS)
-    return "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
-
-
-def gather_plans(shape: Shape) -> list[GatherPlan]:
-    """What the tuner tries: 64 to 512 threads, 1 to 16 microblocks."""
-    rows = _rows(shape.Nfp, (64, 128, 256, 512))
-    return _legal(
-        (GatherPlan(w_p, M_B) for M_B in (1, 2, 3, 4, 6, 8, 12, 16) for w_p in rows), shape
-    )
-
-
-def lift_plans(shape: Shape) -> list[LiftPlan]:
-    """What the tuner tries: both strategies, 64 to 512 threads."""
-    return _local_plans(LiftPlan, shape)
-
-
-def differentiate_plans(shape: Shape) -> list[DifferentiatePlan]:
-    """What the tuner tries: both strategies, 64 to 512 threads."""
-    return _local_plans(DifferentiatePlan, shape)
-
-
-def sweep(
-    kind: type[LocalPlan],
-    shape: Shape,
-    strategy: str,
-    N_R: int = HALF_WARP,
-    w_p: Iterable[int] = range(1, 21),
-    w_i: Iterable[int] = range(1, 5),
-    w_s: Iterable[int] = range(1, 9),
-) -> list[LocalPlan]:
-    """Every legal plan of a strategy: klockner2009, Figure 10(b).
-
-    Parameters
-    ----------
-    kind : LiftPlan or DifferentiatePlan
-    shape : Shape
-    strategy : {"field", "matrix"}
-        "field" has only w_s = 1.
-    N_R : int
-        Rows of a segment, for "matrix".
-    w_p, w_i, w_s : iterables of int
-    """
-    sequential = w_s if strategy == "matrix" else (1,)
-    plans = (kind(strategy, p, i, s, N_R=N_R) for p in w_p for i in w_i for s in sequential)
-    return _legal(plans, shape)
-
-
-def default_plan(order: int, dtype: str) -> PaperPlan:
-    """A good plan where nothing has been measured.
-
-    About 128 threads gather for 16 elements, or for as many as leave room for two blocks in 48 KiB
-    of shared memory. About 256 threads lift and differentiate 8 microblocks inline, 4 in fp64, with
-    the fields in shared memory; fewer where it does not suffice. They stand in the plain order,
-    which has no bank conflicts on today's devices: see ``dgbook.lab.banks``.
-    """
-    shape = shape_of(order, dtype)
-    w_p = max(1, 128 // shape.Nfp)
-    blocks = (GatherPlan(w_p, M_B) for M_B in range(max(1, 16 // shape.K_M), 1, -1))
-    fitting = (p for p in blocks if 2 * p.shared_bytes(shape) <= STATIC_SHARED_LIMIT)
-    gather = next(fitting, GatherPlan(w_p, 1))
-
-    def local(kind: type[LocalPlan]) -> LocalPlan:
-        w_p = max(1, 256 // shape.N_pM)
-        inline = (8, 4, 2, 1)[shape.itemsize == 8 :]
-        return _legal((kind("field", w_p, w_i, order="plain") for w_i in inline), shape)[0]
-
-    return PaperPlan(shape.K_M, gather, local(LiftPlan), local(DifferentiatePlan))
-
-
-def subject(part: str) -> str:
-    """Under which name the tuner remembers timings of a kernel, a key of `PARTS`."""
-    return f"maxwell/paper/{part}"
-
-
-def choose_plan(order: int, dtype: str, device: Device) -> PaperPlan:
-    """The fastest plans that ``python -m dgbook tune maxwell`` found on a GPU, else the default."""
-    default, shape = default_plan(order, dtype), shape_of(order, dtype)
-    parts = {
-        name: remembered(
-            kind, subject(name), device, order, dtype, lambda plan: not plan.illegal(shape)
-        )
-        or getattr(default, name)
-        for name, kind in PARTS.items()
-    }
-    return PaperPlan(default.K_M, **parts)
-
-
-def _local_plans(kind: type[LocalPlan], shape: Shape) -> list[LocalPlan]:
-    inline = (1, 2, 4, 8)
-    plans = [
-        kind("field", w_p, w_i, order=order)
-        for order in ORDERS
-        for w_p in _rows(shape.N_pM, (64, 128, 256, 512))
-        for w_i in inline
-    ]
-    plans += [
-        kind("matrix", w_p, w_i, w_s, N_R=N_R)
-        for N_R in sorted({16, min(64, shape.N_pM), shape.N_pM})
-        for w_p in _rows(N_R, (128, 256))
-        for w_i in inline
-        for w_s in (1, 4)
-    ]
-    return _legal(plans, shape)
-
-
-def _rows(size: int, threads: Iterable[int]) -> list[int]:
-    """How many rows of `size` threads make about so many threads, each number once."""
-    return sorted({max(1, n // size) for n in threads})
-
-
-def _legal(plans: Iterable, shape: Shape) -> list:
-    return [plan for plan in plans if not plan.illegal(shape)]
-
-
-def _beyond_limits(threads: int, shared: int) -> str:
-    if threads > MAX_THREADS:
-        return f"{threads} threads a block; allowed: {MAX_THREADS}"
-    if shared > STATIC_SHARED_LIMIT:
-        return f"{shared} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
-    return ""

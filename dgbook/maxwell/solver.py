@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
 from dgbook.maxwell.inflow import Inflow
@@ -20,7 +19,8 @@ from dgbook.mesh import Mesh
 from dgbook.nodal.solving import DeviceStepper, NodalSolver
 from dgbook.time import lsrk45
 
-PATHS = {"fused": FusedLauncher, "paper": PaperLauncher}
+PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
+"""By name the launcher and the plan that it takes."""
 REFERENCE_ARRAYS = (12, 1)
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
@@ -91,27 +91,13 @@ class Solver(NodalSolver):
         path: str | None = None,
         plan: FusedPlan | PaperPlan | None = None,
     ) -> None:
-        if path is not None:
-            check_choice("path", path, PATHS)
+        path = path or ("fused" if flux == "upwind" else "paper")
+        self.take_path(path, plan, PATHS, flux, ("upwind",))
         super().__init__(mesh, order, dtype, device)
         self.operator = reference.assemble(
             mesh, self.element, flux, epsilon, mu, boundary, self.dtype.name
         )
         self.jacobian = self.operator.jacobian
-        self.path = path or ("fused" if flux == "upwind" else "paper")
-        kind = {"fused": FusedPlan, "paper": PaperPlan}[self.path]
-        if plan is not None and not isinstance(plan, kind):
-            raise TypeError(f"plan = {plan!r}; allowed with path {self.path!r}: a {kind.__name__}")
-        if self.path == "fused" and flux != "upwind":
-            raise ValueError(
-                f"flux = {flux!r} with path 'fused'; allowed: 'upwind', or path 'paper'"
-            )
-        self._plan = plan
-
-    @cached_property
-    def launcher(self) -> FusedLauncher | PaperLauncher:
-        """The operator on the device, made when first needed."""
-        return PATHS[self.path](self.operator, self.device, self._plan)
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (6, K, Np)."""

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dgbook.arguments import check_choice, check_counts
-from dgbook.gpu import Device
+from dgbook.element import space_dimension
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import (
-    MAX_BLOCKS,
-    MAX_THREADS,
-    MAX_UNROLL,
-    STATIC_SHARED_LIMIT,
-    WARP,
-    architecture,
-)
-from dgbook.gpu.tune import remembered
+from dgbook.gpu.limits import REGISTERS, WARP, architecture
+from dgbook.gpu.plan import Capability, LaunchPlan, require_legal, rows_of
 from dgbook.nodal.launching import Launcher
 from dgbook.nodal.trace import WAYS, Trace
 
@@ -32,10 +24,13 @@ TILE = 8  # nodes, and elements or half of them, in a product on tensor cores
 VECTOR_BYTES = 16  # what a thread loads at once
 SPARE = 128  # elements by which states are longer, so that the last block needs no bounds
 MAX_ACCUMULATORS = {"numba": 32, "cuda": 48}  # in registers, of 32 bits for "cuda"
+MAX_WASTE = 0.15  # of a warp's tiles of nodes: more are not worth trying
+TENSOR_REGISTERS = {1: (64, 80, 96), 2: (80, 128), 3: (96, 128), 4: (128, 168), 5: (168, 224)}
+"""Of a thread, by tiles of nodes that its warp works on: what a tuner lets the compiler have."""
 
 
 @dataclass(frozen=True)
-class FusedPlan:
+class FusedPlan(LaunchPlan):
     """Who works on what in the fused kernel.
 
     Parameters
@@ -72,8 +67,11 @@ class FusedPlan:
     blocks: int = 1
     tensor: bool = False
 
+    variants = LANGUAGES
+
     def __post_init__(self) -> None:
         check_choice("language", self.language, LANGUAGES)
+        check_choice("tensor", self.tensor, (False, True))
         check_counts(self, "rows", "elements_inline", "nodes_inline", "unroll", "blocks")
 
     @property
@@ -81,24 +79,123 @@ class FusedPlan:
         """Elements a block."""
         return self.rows * self.elements_inline
 
+    @property
+    def dynamic(self) -> bool:
+        """CUDA C++ asks for its shared memory at the launch."""
+        return self.language == "cuda"
+
+    def portable(self, capability: Capability) -> bool:
+        """On tensor cores only where they multiply much faster than other units.
+
+        Those of consumer cards do not in these precisions.
+        """
+        return not self.tensor or capability in TENSOR_PAYS
+
+    @classmethod
+    def default(cls, shape: NodalShape, capability: Capability = None, variant: str = "") -> Self:
+        """Blocks of about 256 nodes, two nodes a thread."""
+        plan = cls(variant or "cuda", max(1, 256 // shape.Np), 1, 2, 2)
+        return replace(plan, unroll=1) if plan.illegal(shape, capability) else plan
+
+    def subject(self, shape: NodalShape) -> str:
+        """Under which name the tuner remembers timings."""
+        return f"{shape.family}/fused/{self.language}"
+
+    def lanes(self, shape: NodalShape) -> int:
+        """Threads in a row: each has `nodes_inline` nodes, or each warp as many tiles of them."""
+        if self.tensor:
+            return WARP * -(-shape.Np // (TILE * self.nodes_inline))
+        return -(-shape.Np // self.nodes_inline)
+
+    def block(self, shape: NodalShape) -> int:
+        """Threads of a block; CUDA C++ fills the last warp."""
+        count = self.rows * self.lanes(shape)
+        return padded(count, WARP) if self.language == "cuda" else count
+
+    def shared_bytes(self, shape: NodalShape) -> int:
+        """Shared memory of a block."""
+        return shape.shared_bytes(self)
+
+    def illegal(self, shape: NodalShape, capability: Capability = None) -> str:
+        """Why this plan cannot run, or an empty string; without a capability no tensor cores."""
+        return self._unfit(shape, capability) or super().illegal(shape, capability)
+
+    def _unfit(self, shape: NodalShape, capability: Capability) -> str:
+        if self.elements > SPARE:
+            return f"{self.elements} elements a block; allowed: {SPARE}"
+        if self.language == "numba" and (trouble := shape.stuck(self)):
+            return trouble
+        if self.tensor:
+            if self.language != "cuda" or (capability or (0, 0)) < TENSOR_CAPABILITY:
+                return "tensor cores: CUDA C++ can use those of compute capability 8.0 and above"
+            if self.elements_inline != shape.half:
+                return f"{self.elements_inline} elements in a product; allowed: {shape.half}"
+            together = self.blocks * self.block(shape)
+            if shape.itemsize == 8 and together > TENSOR_FP64_THREADS:
+                return f"{together} threads at a time; allowed: {TENSOR_FP64_THREADS}"
+            return ""
+        words = shape.itemsize // 4 if self.language == "cuda" else 1
+        accumulators = shape.fields * self.nodes_inline * self.elements_inline * words
+        allowed = MAX_ACCUMULATORS[self.language]
+        if accumulators > allowed:
+            return f"{accumulators} accumulators a thread; allowed: {allowed}"
+        return ""
+
+    def candidates(self, shape: NodalShape, capability: Capability = None) -> list[Self]:
+        """This plan first, then all ways to share loads, in blocks of a few sizes.
+
+        Where tensor cores pay, others are tried only for elements of few nodes, which leave tiles
+        half empty. The number of blocks that a multiprocessor should hold follows from the
+        registers that a thread may have.
+        """
+        found, cuda = [self], self.language == "cuda"
+        pays = cuda and capability in TENSOR_PAYS
+        if pays:
+            found += _tensor_plans(shape, architecture(capability).shared)
+        if not pays or shape.Np <= 20:
+            found += _plain_plans(shape, self.language)
+        return list(dict.fromkeys(p for p in found if not p.illegal(shape, capability)))
+
 
 @dataclass(frozen=True)
 class NodalShape(ABC):
-    """The sizes that kernels close over; each family says how its kernels use memory.
+    """The sizes that kernels on tetrahedra close over; a family says how they use memory.
 
     Attributes
     ----------
-    Np, Nfp : int
-        Nodes of an element and of a face.
+    order : int
     dtype : str
+    family : str
+        Of equations.
     fields : int
         Of the system; a thread has so many accumulators for each node and element.
+    unrolls : tuple of int
+        Columns at a time that Numba's kernel can take.
     """
 
-    Np: int
-    Nfp: int
+    order: int
     dtype: str
+    family: ClassVar[str]
     fields: ClassVar[int]
+    unrolls: ClassVar[tuple[int, ...]] = (1, 2, 4)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype).name)
+
+    @property
+    def Np(self) -> int:
+        """Nodes of an element."""
+        return space_dimension(3, self.order)
+
+    @property
+    def Nfp(self) -> int:
+        """Nodes of a face."""
+        return space_dimension(2, self.order)
+
+    @property
+    def Nf(self) -> int:
+        """Face nodes of an element, 4 Nfp."""
+        return 4 * self.Nfp
 
     @property
     def itemsize(self) -> int:
@@ -124,161 +221,43 @@ class NodalShape(ABC):
         """Why Numba's kernel cannot take so many columns at a time, or an empty string."""
 
 
-# ----------------------------------------------------------------------------------------- plans
+def apart(vectors: int, rest: int) -> int:
+    """The next number of vectors that leaves `rest` when divided by 8."""
+    return vectors + (rest - vectors) % 8
 
 
-def lanes(plan: FusedPlan, shape: NodalShape) -> int:
-    """Threads in a row: each has `nodes_inline` nodes, or each warp as many tiles of them."""
-    if plan.tensor:
-        return WARP * -(-shape.Np // (TILE * plan.nodes_inline))
-    return -(-shape.Np // plan.nodes_inline)
+def _plain_plans(shape: NodalShape, language: str) -> list[FusedPlan]:
+    """Registers suffice for the accumulators, as many again, and 40."""
+    found = []
+    for inline, nodes in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4)):
+        wide = -(-shape.Np // nodes)
+        registers = 40 + shape.fields * inline * nodes * shape.itemsize // 2
+        for rows in rows_of(wide, (64, 128)):
+            if language == "numba":
+                found += [FusedPlan("numba", rows, inline, nodes, n) for n in shape.unrolls[1:]]
+                continue
+            blocks = max(1, REGISTERS // (max(64, registers) * padded(rows * wide, WARP)))
+            found += [FusedPlan("cuda", rows, inline, nodes, n, blocks) for n in (1, 2)]
+    return found
 
 
-def threads(plan: FusedPlan, shape: NodalShape) -> int:
-    """Threads in a block; CUDA C++ fills the last warp."""
-    count = plan.rows * lanes(plan, shape)
-    return padded(count, WARP) if plan.language == "cuda" else count
-
-
-def shared_limit(language: str, capability: tuple[int, int] | None) -> int:
-    """Shared memory that a block of a fused kernel may have; without a capability on any device."""
-    if language == "cuda" and capability:
-        return architecture(capability).shared_block
-    return STATIC_SHARED_LIMIT
-
-
-def illegal(plan: FusedPlan, shape: NodalShape, capability: tuple[int, int] | None = None) -> str:
-    """Why a plan cannot run on a device of that compute capability, or an empty string.
-
-    Without a capability the limits are those of every device: no tensor cores, 48 KiB shared.
-    """
-    count = threads(plan, shape)
-    if count > MAX_THREADS:
-        return f"{count} threads; allowed: {MAX_THREADS}"
-    if plan.elements > SPARE:
-        return f"{plan.elements} elements a block; allowed: {SPARE}"
-    if plan.blocks > MAX_BLOCKS or plan.unroll > MAX_UNROLL:
-        return (
-            f"blocks = {plan.blocks}, unroll = {plan.unroll}; allowed: {MAX_BLOCKS}, {MAX_UNROLL}"
-        )
-    limit = shared_limit(plan.language, capability)
-    if shape.shared_bytes(plan) > limit:
-        return f"{shape.shared_bytes(plan)} bytes shared; allowed: {limit}"
-    if plan.language == "numba" and (trouble := shape.stuck(plan)):
-        return trouble
-    if plan.tensor:
-        if plan.language != "cuda" or (capability or (0, 0)) < TENSOR_CAPABILITY:
-            return "tensor cores: CUDA C++ can use those of compute capability 8.0 and above"
-        if plan.elements_inline != shape.half:
-            return f"{plan.elements_inline} elements in a product; allowed: {shape.half}"
-        if shape.itemsize == 8 and plan.blocks * count > TENSOR_FP64_THREADS:
-            return f"{plan.blocks * count} threads at a time; allowed: {TENSOR_FP64_THREADS}"
-        return ""
-    accumulators = shape.fields * plan.nodes_inline * plan.elements_inline
-    if plan.language == "cuda":
-        accumulators *= shape.itemsize // 4
-    if accumulators > MAX_ACCUMULATORS[plan.language]:
-        allowed = MAX_ACCUMULATORS[plan.language]
-        return f"{accumulators} accumulators a thread; allowed: {allowed}"
-    return ""
-
-
-def tensor_plan(rows: int, inline: int, nodes: int, unroll: int, blocks: int) -> FusedPlan:
-    """A plan for tensor cores."""
-    return FusedPlan("cuda", rows, inline, nodes, unroll, blocks, tensor=True)
-
-
-def fastest(
-    kind: type,
-    subject: Callable[[str], str],
-    default_plan: Callable[[int, str, tuple[int, int] | None, str], Any],
-    illegal: Callable[[Any, tuple[int, int] | None], str],
-    order: int,
-    dtype: str,
-    device: Device,
-    language: str | None = None,
-) -> Any:
-    """The fastest plan that ``python -m dgbook tune`` found on a GPU, else the default.
-
-    Without a language CUDA C++ on a GPU, and Numba in the simulator, where nothing else runs.
-
-    Parameters
-    ----------
-    kind : type
-        Of the plans.
-    subject, default_plan : function
-        Of a family: ``subject(language)``, ``default_plan(order, dtype, capability, language)``.
-    illegal : function
-        ``illegal(plan, capability)`` says why a plan cannot run, or an empty string.
-    order, dtype, device, language
-    """
-    if device.kind != "cuda":
-        return default_plan(order, dtype, None, "numba")
-    language, capability = language or "cuda", device.compute_capability
-    plan = remembered(
-        kind, subject(language), device, order, dtype, lambda plan: not illegal(plan, capability)
-    )
-    return plan or default_plan(order, dtype, capability, language)
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """Which plans were the fastest on an H200, by order, and what the tuner found since.
-
-    Attributes
-    ----------
-    family : str
-        Of equations, as in ``python -m dgbook tune FAMILY``.
-    shape : function
-        ``shape(order, dtype)``; of several, the one that needs most memory.
-    tensor, plain, numba : mapping
-        By dtype and order: on tensor cores where they win, without them, and in Numba.
-    """
-
-    family: str
-    shape: Callable[[int, str], NodalShape]
-    tensor: Mapping[str, Mapping[int, FusedPlan]]
-    plain: Mapping[str, Mapping[int, FusedPlan]]
-    numba: Mapping[str, Mapping[int, FusedPlan]]
-
-    def default_plan(
-        self,
-        order: int,
-        dtype: str,
-        capability: tuple[int, int] | None = None,
-        language: str = "cuda",
-    ) -> FusedPlan:
-        """The fastest plan found on an H200 that is legal on a device of that compute capability.
-
-        Tensor cores are for devices on which they multiply much faster than other units, which
-        those of consumer cards do not in these precisions. For orders above those in the tables
-        blocks of about 128 threads, with two nodes each.
-        """
-        shape = self.shape(order, dtype)
-        tables = (self.plain if language == "cuda" else self.numba,)
-        if language == "cuda" and capability in TENSOR_PAYS:
-            tables = (self.tensor, *tables)
-        for table in tables:
-            plan = table[shape.dtype].get(order)
-            if plan and not illegal(plan, shape, capability):
-                return plan
-        plan = FusedPlan(language, max(1, 256 // shape.Np), 1, 2, 2)
-        return replace(plan, unroll=1) if illegal(plan, shape, capability) else plan
-
-    def subject(self, language: str) -> str:
-        """Under which name the tuner remembers timings of the fused kernel."""
-        return f"{self.family}/fused/{language}"
-
-    def choose_plan(
-        self, order: int, dtype: str, device: Device, language: str | None = None
-    ) -> FusedPlan:
-        """The fastest plan known for a device, see `fastest`."""
-        shape = self.shape(order, dtype)
-        return fastest(
-            FusedPlan, self.subject, self.default_plan,
-            lambda plan, capability: illegal(plan, shape, capability),
-            order, dtype, device, language,
-        )  # fmt: skip
+def _tensor_plans(shape: NodalShape, shared: int) -> list[FusedPlan]:
+    """For a multiprocessor with so many bytes of shared memory."""
+    tiles = -(-shape.Np // TILE)
+    unrolls = (1, 2) if shape.itemsize == 4 or tiles < 3 else (2, 4)
+    found = []
+    for nodes, choices in TENSOR_REGISTERS.items():
+        warps = -(-tiles // nodes)
+        if nodes > 1 and nodes * warps > (1 + MAX_WASTE) * tiles:
+            continue
+        for rows in (rows for rows in (1, 2, 4) if rows == 1 or rows * warps <= 16):
+            plan = FusedPlan("cuda", rows, shape.half, nodes, tensor=True)
+            fit = shared // (plan.shared_bytes(shape) + 1024)
+            for registers in choices:
+                blocks = REGISTERS // (registers * rows * warps * WARP)
+                plan = replace(plan, blocks=max(1, min(blocks, fit)))
+                found += [replace(plan, unroll=unroll) for unroll in unrolls]
+    return found
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -291,7 +270,7 @@ def for_threads(matrix: np.ndarray, plan: FusedPlan, shape: NodalShape) -> np.nd
     at once, [pair][i][matrix][lane][2]. What is added to fill columns and rows is zero.
     """
     pair = 2 if plan.language == "cuda" else 1
-    wide = lanes(plan, shape)
+    wide = plan.lanes(shape)
     count, matrices, Np = matrix.shape
     full = np.zeros((padded(count, pair), matrices, plan.nodes_inline * wide))
     full[:count, :, :Np] = matrix
@@ -305,7 +284,7 @@ def for_tensor_cores(matrix: np.ndarray, plan: FusedPlan, shape: NodalShape) -> 
     [tile of 8 nodes][step][matrix][node][4][pair]: lane 4 n + t takes the columns t pair, ... of a
     step, in the row of node n.
     """
-    tiles = lanes(plan, shape) // WARP * plan.nodes_inline
+    tiles = plan.lanes(shape) // WARP * plan.nodes_inline
     count, matrices, Np = matrix.shape
     full = np.zeros((padded(count, shape.step), matrices, TILE * tiles))
     full[:count, :, :Np] = matrix
@@ -401,8 +380,7 @@ class NodalStage(FusedStage):
     shape: NodalShape
 
     def _load(self, plan: FusedPlan) -> None:
-        if trouble := illegal(plan, self.shape, self.device.compute_capability):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape, self.device.compute_capability)
         self.plan = plan
         matrices = {name: self._flat(m, self.real) for name, m in self._matrices(plan).items()}
         self.arrays = self.arrays | matrices
@@ -418,6 +396,6 @@ class NodalStage(FusedStage):
 
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
         plan, shape = self.plan, self.shape
-        rows = lanes(plan, shape), plan.rows
-        block = threads(plan, shape) if plan.language == "cuda" else rows
-        return -(-self.operator.trace.K // plan.elements), block, shape.shared_bytes(plan)
+        rows = plan.lanes(shape), plan.rows
+        block = plan.block(shape) if plan.language == "cuda" else rows
+        return -(-self.operator.trace.K // plan.elements), block, plan.shared_bytes(shape)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,7 @@ class NodalSolver(ABC):
 
     fields: tuple[str, ...]
     jacobian: np.ndarray
+    operator: Any
 
     def __init__(self, mesh: Mesh, order: int, dtype: str, device: Device | str) -> None:
         if not isinstance(mesh, Mesh):
@@ -76,6 +78,48 @@ class NodalSolver(ABC):
         self.dtype = np.dtype(dtype)
         self.device = device if isinstance(device, Device) else find_device(device)
         self.x = nodes_xyz(mesh, self.element.nodes)
+
+    def take_path(
+        self,
+        path: str,
+        plan: Any,
+        paths: Mapping[str, tuple],
+        flux: str = "",
+        fused: Collection[str] = ("",),
+    ) -> None:
+        """Take a path through the kernels and a plan, if there is such a path for this flux.
+
+        Parameters
+        ----------
+        path, plan
+            What the caller chose; a plan of None is the best one known.
+        paths : mapping
+            By name what makes the launcher, and behind it the types of its plans.
+        flux : str
+        fused : collection of str
+            The fluxes that the path "fused" knows.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is not, or the plan is another path's.
+        """
+        check_choice("path", path, paths)
+        make, *kinds = paths[path]
+        if plan is not None and not isinstance(plan, tuple(kinds)):
+            allowed = " or ".join(kind.__name__ for kind in kinds)
+            raise TypeError(f"plan = {plan!r}; allowed with path {path!r}: a {allowed}")
+        if path == "fused" and flux not in fused:
+            allowed = ", ".join(map(repr, fused))
+            raise ValueError(
+                f"flux = {flux!r} with path 'fused'; allowed: {allowed}, or path 'paper'"
+            )
+        self.path, self._plan, self._make = path, plan, make
+
+    @cached_property
+    def launcher(self) -> Any:
+        """The operator on the device, made when first needed."""
+        return self._make(self.operator, self.device, self._plan)
 
     # -- what a family says ------------------------------------------------------------------
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.limits import MAX_THREADS, WARP
+from dgbook.gpu.plan import Capability, LaunchPlan
 from dgbook.swept.problem import Problem
 from dgbook.time import MOST_STEPS
 
@@ -25,7 +27,27 @@ MOST_STATES = 2**32
 
 
 @dataclass(frozen=True)
-class Plan:
+class Shape:
+    """What a plan is for: a problem on n points, which the tuner calls order, and a scheme."""
+
+    problem: Problem
+    scheme: str
+    n: int
+    dtype: str
+
+    @property
+    def order(self) -> int:
+        """What the tuner calls it."""
+        return self.n
+
+    @property
+    def about(self) -> str:
+        """Problem and scheme, for messages."""
+        return f"{self.problem.name!r}, {self.scheme!r}"
+
+
+@dataclass(frozen=True)
+class Plan(LaunchPlan):
     """Who works on what.
 
     Parameters
@@ -60,6 +82,119 @@ class Plan:
         steps = f", {self.steps} steps a launch" if self.steps > 1 else ""
         return f"{self.threads} threads a block{points}{steps}"
 
+    @classmethod
+    def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
+        """The largest legal plan of up to the usual number of threads.
+
+        Raises
+        ------
+        ValueError
+            If there is none for n points.
+        """
+        n, scheme, reach = shape.n, shape.scheme, shape.problem.reach
+        usual = USUAL_THREADS[scheme]
+        if scheme == "tiled":
+            plan = cls(usual, reach, 8 // reach)
+            if trouble := plan.illegal(shape):
+                raise ValueError(trouble)
+            return plan
+        for threads in range(usual, 0, -1):
+            if not cls(threads).illegal(shape):
+                return cls(threads)
+        unit = WARP if scheme == "register" else 4 * reach
+        few = f", {2 * unit} or more" if scheme == "hybrid" else ""
+        few_points = scheme in ("classic", "persistent")
+        allowed = f"{2 * reach + 1} or more" if few_points else f"multiples of {unit}"
+        raise ValueError(f"n = {n}; allowed for {shape.about}: {allowed}{few}")
+
+    def subject(self, shape: Shape) -> str:
+        return f"swept/{shape.problem.name}/{shape.scheme}"
+
+    def block(self, shape: Shape) -> int:
+        return self.threads
+
+    def shared_bytes(self, shape: Shape) -> int:
+        """With a point a thread two rows of threads + 2r states (magee2017, section 4.2).
+
+        With several, and in tiles, the first r and the last r of each thread, even and odd.
+        """
+        reach = shape.problem.reach
+        if shape.scheme in ("classic", "persistent", "register"):
+            return 0
+        if self.points > 1 or shape.scheme == "tiled":
+            states = 4 * reach * self.threads
+        else:
+            states = 2 * (self.threads + 2 * reach)
+        return states * len(shape.problem.fields) * np.dtype(shape.dtype).itemsize
+
+    def illegal(self, shape: Shape, capability: Capability = None) -> str:
+        """Why a scheme cannot run on n points with this plan, or an empty string.
+
+        A node has an even number of levels to its base, for only then its two rows, edges and the
+        two substeps of a time step fit together: a multiple of 4r points.
+        """
+        n, scheme, reach, about = shape.n, shape.scheme, shape.problem.reach, shape.about
+        threads, points = self.threads, self.points
+        if self.steps > 1 and scheme != "tiled":
+            return f"steps = {self.steps}; allowed for {about}: 1, several of 'tiled' alone"
+        if points > 1 and scheme == "hybrid":
+            return f"points = {points}; allowed for {about}: 1"
+        few = 2 * reach + points
+        if scheme in ("classic", "persistent"):
+            if n % points:
+                return f"n = {n}; allowed: multiples of points = {points}"
+            return "" if n >= few else f"n = {n}; allowed: {few} points or more"
+        if (points > 1 or scheme == "tiled") and points % reach:
+            return f"points = {points}; allowed for {about}: multiples of {reach}"
+        if trouble := super().illegal(shape, capability):
+            return f"threads = {threads}: {trouble}"
+        if scheme == "tiled":
+            return self._illegal_tile(shape)
+        unit = WARP if scheme == "register" else 4 * reach
+        if points > 1 and scheme == "shared":
+            unit = max(2, unit // points)
+        if threads % unit:
+            return f"threads = {threads}; allowed for {about}: multiples of {unit}"
+        block = threads * points
+        least = 2 * block if scheme == "hybrid" else block
+        if n < least or n % block:
+            names = "threads" if points == 1 else "threads * points"
+            return f"n = {n}; allowed: multiples of {names} = {block}, {least} or more"
+        return ""
+
+    def _illegal_tile(self, shape: Shape) -> str:
+        """Why a tile cannot be: a state goes between even and odd levels, and comes home."""
+        problem, n = shape.problem, shape.n
+        ghost, unit = ghost_points(problem, self), 2 // len(problem.weights)
+        if self.steps % unit:
+            return f"steps = {self.steps}; allowed for {shape.about}: multiples of {unit}"
+        if 2 * ghost >= self.threads * self.points:
+            most = (self.threads * self.points - 1) // (2 * ghost // self.steps)
+            return f"steps = {self.steps}: no points are left in a tile; allowed: up to {most}"
+        few = 2 * problem.reach + 1
+        return "" if n >= few else f"n = {n}; allowed: {few} points or more"
+
+    @classmethod
+    def candidates(cls, shape: Shape, capability: Capability = None) -> list[Self]:
+        """32 to 1024 threads, powers of two, with 1 to 8 points a thread.
+
+        Where each number of threads is compiled, with several points fewer of them; of tiles those
+        in which at least half of what is computed is kept.
+        """
+        tiled = shape.scheme == "tiled"
+        compiled_by_threads = shape.scheme in ("shared", "tiled")
+        found = [
+            Plan(2**k, points, steps)
+            for k in range(5, 11)
+            for points in (1, 2, 4, 8)
+            for steps in ((2, 4, 8, 16, 32) if tiled else (1,))
+            if points * len(shape.problem.fields) <= MOST_VALUES
+            and (points == 1 or not compiled_by_threads or 2**k in WIDE_THREADS)
+        ]
+        if tiled:
+            found = [p for p in found if 4 * ghost_points(shape.problem, p) <= p.threads * p.points]
+        return [plan for plan in found if not plan.illegal(shape)]
+
 
 def node_threads(scheme: str, plan: Plan) -> int:
     """Threads of a node, or of a block where there are no nodes."""
@@ -74,118 +209,6 @@ def node_points(scheme: str, plan: Plan) -> int:
 def ghost_points(problem: Problem, plan: Plan) -> int:
     """Points on either side of a tile that are its neighbors'."""
     return problem.reach * len(problem.weights) * plan.steps
-
-
-def shared_bytes(problem: Problem, scheme: str, plan: Plan, dtype: str) -> int:
-    """Shared memory of a block.
-
-    With a point a thread two rows of threads + 2r states (magee2017, section 4.2); with several,
-    and in tiles, the first r and the last r of each thread, even and odd.
-    """
-    if scheme in ("classic", "persistent", "register"):
-        return 0
-    if plan.points > 1 or scheme == "tiled":
-        states = 4 * problem.reach * plan.threads
-    else:
-        states = 2 * (plan.threads + 2 * problem.reach)
-    return states * len(problem.fields) * np.dtype(dtype).itemsize
-
-
-def illegal(problem: Problem, scheme: str, plan: Plan, n: int, dtype: str) -> str:
-    """Why a scheme cannot run on n points with this plan, or an empty string.
-
-    A node has an even number of levels to its base, for only then its two rows, edges and the two
-    substeps of a time step fit together: a multiple of 4r points.
-    """
-    threads, points, reach = plan.threads, plan.points, problem.reach
-    where = f"{problem.name!r}, {scheme!r}"
-    if plan.steps > 1 and scheme != "tiled":
-        return f"steps = {plan.steps}; allowed for {where}: 1, several of 'tiled' alone"
-    if points > 1 and scheme == "hybrid":
-        return f"points = {points}; allowed for {where}: 1"
-    few = 2 * reach + points
-    if scheme in ("classic", "persistent"):
-        if n % points:
-            return f"n = {n}; allowed: multiples of points = {points}"
-        return "" if n >= few else f"n = {n}; allowed: {few} points or more"
-    if (points > 1 or scheme == "tiled") and points % reach:
-        return f"points = {points}; allowed for {where}: multiples of {reach}"
-    if shared_bytes(problem, scheme, plan, dtype) > STATIC_SHARED_LIMIT:
-        return (
-            f"threads = {threads}: {shared_bytes(problem, scheme, plan, dtype)} bytes of shared "
-            f"memory; allowed: {STATIC_SHARED_LIMIT}"
-        )
-    if scheme == "tiled":
-        return _illegal_tile(problem, plan, n)
-    unit = WARP if scheme == "register" else 4 * reach
-    if points > 1 and scheme == "shared":
-        unit = max(2, unit // points)
-    if threads % unit:
-        return f"threads = {threads}; allowed for {where}: multiples of {unit}"
-    block = threads * points
-    least = 2 * block if scheme == "hybrid" else block
-    if n < least or n % block:
-        names = "threads" if points == 1 else "threads * points"
-        return f"n = {n}; allowed: multiples of {names} = {block}, {least} or more"
-    return ""
-
-
-def _illegal_tile(problem: Problem, plan: Plan, n: int) -> str:
-    """Why a tile cannot be: a state goes to and fro between even and odd levels, and comes home."""
-    ghost, unit = ghost_points(problem, plan), 2 // len(problem.weights)
-    if plan.steps % unit:
-        return f"steps = {plan.steps}; allowed for {problem.name!r}, 'tiled': multiples of {unit}"
-    if 2 * ghost >= plan.threads * plan.points:
-        most = (plan.threads * plan.points - 1) // (2 * ghost // plan.steps)
-        return f"steps = {plan.steps}: no points are left in a tile; allowed: up to {most}"
-    few = 2 * problem.reach + 1
-    return "" if n >= few else f"n = {n}; allowed: {few} points or more"
-
-
-def default_plan(problem: Problem, scheme: str, n: int, dtype: str) -> Plan:
-    """The largest legal plan of up to the usual number of threads.
-
-    Raises
-    ------
-    ValueError
-        If there is none for n points.
-    """
-    usual = USUAL_THREADS[scheme]
-    if scheme == "tiled":
-        plan = Plan(usual, problem.reach, 8 // problem.reach)
-        if trouble := illegal(problem, scheme, plan, n, dtype):
-            raise ValueError(trouble)
-        return plan
-    for threads in range(usual, 0, -1):
-        if not illegal(problem, scheme, Plan(threads), n, dtype):
-            return Plan(threads)
-    unit = WARP if scheme == "register" else 4 * problem.reach
-    few = f", {2 * unit} or more" if scheme == "hybrid" else ""
-    few_points = scheme in ("classic", "persistent")
-    allowed = f"{2 * problem.reach + 1} or more" if few_points else f"multiples of {unit}"
-    raise ValueError(f"n = {n}; allowed for {problem.name!r}, {scheme!r}: {allowed}{few}")
-
-
-def plans(problem: Problem, scheme: str, n: int, dtype: str) -> list[Plan]:
-    """The plans worth trying, as far as they are legal.
-
-    32 to 1024 threads, powers of two, with 1 to 8 points a thread; where each number of threads is
-    compiled, with several points fewer of them; of tiles those in which at least half of what is
-    computed is kept.
-    """
-    tiled = scheme == "tiled"
-    compiled_by_threads = scheme in ("shared", "tiled")
-    candidates = [
-        Plan(2**k, points, steps)
-        for k in range(5, 11)
-        for points in (1, 2, 4, 8)
-        for steps in ((2, 4, 8, 16, 32) if tiled else (1,))
-        if points * len(problem.fields) <= MOST_VALUES
-        and (points == 1 or not compiled_by_threads or 2**k in WIDE_THREADS)
-    ]
-    if tiled:
-        candidates = [p for p in candidates if 4 * ghost_points(problem, p) <= p.threads * p.points]
-    return [plan for plan in candidates if not illegal(problem, scheme, plan, n, dtype)]
 
 
 def steps_between_results(problem: Problem, scheme: str, plan: Plan) -> int:

@@ -30,10 +30,9 @@ from dgbook.swept.plan import (
     MOST_STATES,
     SCHEMES,
     Plan,
+    Shape,
     check_steps,
-    default_plan,
     ghost_points,
-    illegal,
     node_points,
     node_threads,
     steps_between_results,
@@ -129,12 +128,12 @@ class Solver:
         if np.dtype(dtype).name not in DTYPES:
             raise ValueError(f"dtype = {dtype!r}; allowed are {', '.join(map(repr, DTYPES))}")
         self.scheme, self.n, self.dtype = scheme, int(n), np.dtype(dtype)
-        name = self.dtype.name
+        shape = Shape(self.problem, scheme, self.n, self.dtype.name)
         if threads is None:
-            self.plan = default_plan(self.problem, scheme, self.n, name)
+            self.plan = Plan.default(shape)
         else:
             self.plan = threads if isinstance(threads, Plan) else Plan(threads)
-        if trouble := illegal(self.problem, scheme, self.plan, self.n, name):
+        if trouble := self.plan.illegal(shape):
             raise ValueError(trouble)
         self.device = device if isinstance(device, Device) else find_device(device)
         self.steps_between_results = steps_between_results(self.problem, scheme, self.plan)

@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from dgbook.acoustics.launch.bernstein_fused import default_plan, kernel, shared_bytes
-from dgbook.acoustics.launch.sparse import Shape
+from dgbook.acoustics.launch.bernstein_fused import kernel
+from dgbook.acoustics.plan import BernsteinFusedPlan, Shape
 from dgbook.check.compile import compile
 
 INDICES = np.empty(1, np.uint32)
@@ -19,7 +19,7 @@ thread 64 and 80 registers, less where shared memory is short; in Numba."""
 @cache
 def report(order, dtype, language, cc=(9, 0)):
     """The default plan, its shape, and what the compiler says."""
-    shape, plan = Shape(order, dtype), default_plan(order, dtype, cc, language)
+    shape, plan = Shape(order, dtype), BernsteinFusedPlan.default(Shape(order, dtype), cc, language)
     r, i, s = np.empty(1, dtype), INDICES, np.dtype(dtype).type(1)
     signature = (r, r, i, i, i, r, i, i, r, r, r, r, r, s, s, s)
     return plan, shape, compile(kernel(shape, plan), signature, cc)
@@ -38,12 +38,12 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     assert found.spill_bytes == 0, found
     assert found.stack_bytes == 0, found
     assert (found.fp64_instructions > 0) == (dtype == "float64"), found
-    dynamic = shared_bytes(plan, shape) if language == "cuda" else 0
-    assert found.shared_bytes + dynamic == shared_bytes(plan, shape)
-    resident = found.blocks_per_multiprocessor(plan.threads, dynamic)
+    dynamic = plan.shared_bytes(shape) if language == "cuda" else 0
+    assert found.shared_bytes + dynamic == plan.shared_bytes(shape)
+    resident = found.blocks_per_multiprocessor(plan.block(shape), dynamic)
     assert resident >= plan.blocks, found
     if cc == (9, 0) and order < 10:
-        assert resident * plan.threads // 32 >= WARPS[dtype][language == "numba"], found
+        assert resident * plan.block(shape) // 32 >= WARPS[dtype][language == "numba"], found
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dgbook.acoustics.launch.fused import default_plan, fused_shape, kernel
+from dgbook.acoustics.launch.fused import kernel
+from dgbook.acoustics.plan import Shape
 from dgbook.check.compile import compile
-from dgbook.nodal.fused import threads
+from dgbook.gpu.plan import shipped
+from dgbook.nodal.fused import FusedPlan
 
 INDICES = np.empty(1, np.uint32)
 
@@ -20,7 +22,7 @@ PLAIN = {(1, "float32"), (2, "float32"), (3, "float32")}  # where tensor cores d
 
 def report(order, dtype, cc, language):
     """The plan chosen for a device of that capability, its shape, and what the compiler says."""
-    shape, plan = fused_shape(order, dtype), default_plan(order, dtype, cc, language)
+    shape, plan = Shape(order, dtype), shipped(FusedPlan, Shape(order, dtype), cc, language)
     real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
     i = INDICES
     signature = (real, real, i, i, i, *(real,) * 6, s, s, s)
@@ -44,7 +46,7 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     if dtype == "float32":
         assert found.fp64_instructions == 0, found
     dynamic = shape.shared_bytes(plan) if language == "cuda" else 0
-    resident = found.blocks_per_multiprocessor(threads(plan, shape), dynamic)
+    resident = found.blocks_per_multiprocessor(plan.block(shape), dynamic)
     assert resident >= (plan.blocks if cc == (9, 0) else 1), found
     if language == "numba":
         assert found.shared_bytes == shape.shared_bytes(plan)
@@ -60,7 +62,7 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
 )
 def test_products_are_those_of_the_algebra(dtype, cc, instruction, volume, face):
     """6 products with an entry of D and one with an entry of LIFT; three for each of fp32."""
-    shape, plan = fused_shape(4, dtype), default_plan(4, dtype, cc)
+    shape, plan = Shape(4, dtype), shipped(FusedPlan, Shape(4, dtype), cc)
     found = compile(kernel(shape, replace(plan, nodes_inline=1, unroll=1)), (), cc)
     count = len(re.findall(rf"mma\.sync\.\S*{instruction}", found.ptx))
     assert count == volume + 4 * face
@@ -68,7 +70,7 @@ def test_products_are_those_of_the_algebra(dtype, cc, instruction, volume, face)
 
 def test_the_plain_kernel_multiplies_no_more_than_the_algebra():
     """Of two columns 6 fused multiply-adds each with D and, of each face, one with LIFT."""
-    shape, plan = fused_shape(7, "float32"), default_plan(7, "float32", (7, 5))
+    shape, plan = Shape(7, "float32"), shipped(FusedPlan, Shape(7, "float32"), (7, 5))
     assert not plan.tensor
     once, twice = (
         compile(kernel(shape, replace(plan, unroll=n)), (), (7, 5)).ptx.count("fma.rn.f32")

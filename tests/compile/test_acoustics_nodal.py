@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics.kernels.combine import make_combine
-from dgbook.acoustics.launch.nodal import ElementPlan, default_plan, kernels, shape_of
+from dgbook.acoustics.launch.nodal import kernels
+from dgbook.acoustics.plan import ElementPlan, NodePlan, Shape
 
 INDICES = np.empty(1, np.uint32)
 # That of the surface kernel is what cc 7.5 takes at order 2, elsewhere it is half as many.
@@ -26,7 +27,7 @@ def report(held, name, order, plan, dtype):
         "flux": (*traces, real),
         "lift": (real,) * 3,
     }
-    return held(kernels(shape_of(order, dtype), plan)[name], signatures[name], dtype)
+    return held(kernels(Shape(order, dtype), plan)[name], signatures[name], dtype)
 
 
 def sample():
@@ -40,13 +41,13 @@ def sample():
 @pytest.mark.parametrize(("threads", "name", "order", "dtype", "cc"), sample(), indirect=["cc"])
 def test_default_plans_fit_the_machine(threads, name, order, dtype, held):
     """Four fields of a node, or two or four rows of a column, come from shared memory at once."""
-    shape = shape_of(order, dtype)
-    plan = default_plan(order, dtype, threads == "node")
+    shape = Shape(order, dtype)
+    plan = (NodePlan if threads == "node" else ElementPlan).default(Shape(order, dtype))
     found = report(held, name, order, plan, dtype)
     assert (found.fp64_instructions > 0) == (dtype == "float64")
     assert found.registers <= REGISTERS[threads][name], found
     assert found.shared_bytes == plan.shared_bytes(shape).get(name, 0)
-    block = plan.threads(shape)[name]
+    block = plan.block(shape)[name]
     assert found.blocks_per_multiprocessor(block) * block >= 480
     wide = r"ld\.shared\.v4\.[fb]32" if dtype == "float32" else r"ld\.shared\.v2\.[fb]64"
     assert bool(re.search(wide, found.ptx)) == (name != "flux")
@@ -57,7 +58,7 @@ def test_default_plans_fit_the_machine(threads, name, order, dtype, held):
 def test_as_many_accumulators_as_a_plan_may_have_stay_in_registers(name, held):
     """96 of fp64: 8 rows of D, or 24 of the lift."""
     plan = ElementPlan(64, 64, 1, 8, 24)
-    assert not plan.illegal(shape_of(4, "float64"))
+    assert not plan.illegal(Shape(4, "float64"))
     found = report(held, name, 4, plan, "float64")
     assert found.blocks_per_multiprocessor(64) >= 3
 
@@ -66,6 +67,6 @@ def test_as_many_accumulators_as_a_plan_may_have_stay_in_registers(name, held):
 def test_what_is_left_beside_matrix_products_is_small(dtype, held):
     """The kernel of `dgbook.lab.rivals.acoustics.ProductStage`."""
     real, scalar = np.empty(1, dtype), np.dtype(dtype).type(0)
-    found = held(make_combine(shape_of(3, dtype)), (real,) * 6 + (scalar,) * 3, dtype)
+    found = held(make_combine(Shape(3, dtype)), (real,) * 6 + (scalar,) * 3, dtype)
     assert (found.fp64_instructions > 0) == (dtype == "float64")
     assert found.registers <= 64 and found.shared_bytes == 0

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dgbook.acoustics.launch.sparse import SURFACES, Shape, default_plan, kernel
+from dgbook.acoustics.launch.sparse import kernel
+from dgbook.acoustics.plan import SURFACES, BernsteinPlan, Shape
 from dgbook.check.compile import compile
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
@@ -34,7 +35,9 @@ def report(name, order, dtype, cc):
         "element": (*common, i, r, r),
     }
     shape = Shape(order, dtype)
-    plan = default_plan(order, dtype, name if name in SURFACES else "factored")
+    plan = BernsteinPlan.default(
+        Shape(order, dtype), None, name if name in SURFACES else "factored"
+    )
     plan = replace(plan, columns="computed" if name == "computed" else "stored")
     compiled = kernel("surface" if name in SURFACES else "volume", shape, plan)
     return compile(compiled, arguments[name], cc), shape, plan
@@ -59,7 +62,7 @@ def test_kernels_fit_the_machine(name, order, dtype, cc):
     limit = 72 if dtype == "float64" else REGISTERS[name][CAPABILITIES.index(cc)]
     assert found.registers <= limit, found
     lifts = name in SURFACES
-    assert found.shared_bytes == (plan.surface_bytes if lifts else plan.volume_bytes)(shape)
+    assert found.shared_bytes == plan.shared_bytes(shape)["K_S" if lifts else "K_V"]
     threads = math.prod(plan.surface_block(shape)) if lifts else plan.K_V * shape.Np
     assert found.blocks_per_multiprocessor(threads) >= 5
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
-from dgbook.euler.launch.fused import FusedPlan, FusedShape, default_plan, kernel, shared_bytes
+from dgbook.euler.launch.fused import kernel
+from dgbook.euler.plan import FusedPlan, FusedShape
+from dgbook.gpu.plan import shipped
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 
@@ -21,7 +23,7 @@ SPILLED = {
 
 def report(order, dtype, cc, language="cuda", plan=None, flux="roe"):
     """The default plan, and what the compiler says."""
-    plan = plan or default_plan(order, dtype, cc, language)
+    plan = plan or shipped(FusedPlan, FusedShape(order, dtype), cc, language)
     real, number = np.empty(1, dtype), np.dtype(dtype).type(1)
     indices, names = np.empty(1, np.uint32), np.empty(1, np.int32)
     arrays = (real, real, indices, real, names, real, real, real, real, names)
@@ -45,7 +47,7 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     assert found.stack_bytes <= allowed, found
     if dtype == "float32":
         assert found.fp64_instructions == 0, found
-    assert found.shared_bytes == shared_bytes(plan, FusedShape(order, dtype))
+    assert found.shared_bytes == plan.shared_bytes(FusedShape(order, dtype))
     assert found.constant_bytes < 2**16
     resident = found.blocks_per_multiprocessor(plan.threads)
     assert resident >= (plan.blocks if cc == (9, 0) else 1), found
@@ -95,6 +97,6 @@ def test_copied_matrices_are_loaded_16_bytes_at_a_time(dtype):
     plan = FusedPlan("cuda", 32, 4, 2, copied=True)
     _, found = report(3, dtype, (9, 0), plan=plan)
     assert found.spill_bytes == 0, found
-    assert found.shared_bytes == shared_bytes(plan, FusedShape(3, dtype))
+    assert found.shared_bytes == plan.shared_bytes(FusedShape(3, dtype))
     vectors = re.findall(r"ld\.shared\.(v4\.f32|v4\.b32|v2\.f64|v2\.b64)", found.ptx)
     assert len(vectors) >= plan.points * 3 * 10 * np.dtype(dtype).itemsize // 16

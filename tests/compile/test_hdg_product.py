@@ -7,7 +7,7 @@ import pytest
 
 from dgbook.check.compile import compile
 from dgbook.hdg.launch import kernels
-from dgbook.hdg.plan import Plan, Shape, default_plan, plans, shared_bytes
+from dgbook.hdg.plan import Plan, Shape
 
 SIZES = (
     (8, 5, "float32"),
@@ -50,7 +50,7 @@ def test_numba_kernels(name, dtype, cc):
     assert found.spill_bytes == found.stack_bytes == 0, found
     if dtype == "float32":
         assert found.fp64_instructions == 0, found
-    assert found.shared_bytes == shared_bytes(plan, Shape(8, 5, dtype))
+    assert found.shared_bytes == plan.shared_bytes(Shape(8, 5, dtype))
     assert found.blocks_per_multiprocessor(plan.threads) >= 3, found
 
 
@@ -59,12 +59,12 @@ def test_numba_kernels(name, dtype, cc):
 def test_cuda_kernels(method, m, blocks, dtype):
     """As many blocks a multiprocessor as the plan says, as far as shared memory allows."""
     shape = Shape(m, blocks, dtype)
-    plan = default_plan(shape, method)
+    plan = Plan.default(shape, None, method)
     found = report(m, blocks, dtype, plan)
     assert found.spill_bytes == found.stack_bytes == 0, found
     if dtype == "float32":
         assert found.fp64_instructions == 0, found
-    nbytes = shared_bytes(plan, shape)
+    nbytes = plan.shared_bytes(shape)
     assert found.shared_bytes == (nbytes if method == "wide" else 0)
     dynamic = nbytes if method == "bulk" else 0
     resident = found.blocks_per_multiprocessor(plan.threads, dynamic)
@@ -74,7 +74,11 @@ def test_cuda_kernels(method, m, blocks, dtype):
 def test_plans_for_the_tuner_spill_nothing():
     """Some of them: of few loads and many warps, and the other way round."""
     shape = Shape(15, 7, "float64")
-    candidates = [p for p in plans(shape, "wide") if p.warps == 8 and p.split == 2]
+    candidates = [
+        p
+        for p in Plan.default(shape, None, "wide").candidates(shape)
+        if p.warps == 8 and p.split == 2
+    ]
     assert len(candidates) == 4
     for plan in candidates:
         found = report(15, 7, "float64", plan)
@@ -84,7 +88,7 @@ def test_plans_for_the_tuner_spill_nothing():
 
 @pytest.mark.parametrize("cc", [(7, 5), (8, 0)])
 def test_wide_loads_of_older_devices(cc):
-    found = report(8, 5, "float32", default_plan(Shape(8, 5, "float32")), cc)
+    found = report(8, 5, "float32", Plan.default(Shape(8, 5, "float32")), cc)
     assert found.spill_bytes == found.stack_bytes == found.fp64_instructions == 0, found
 
 
@@ -112,7 +116,7 @@ def test_a_slice_is_one_stream():
 
 def test_bulk_copies():
     """Every copy counts its bytes at a barrier; no load of the matrix by threads is left."""
-    plan = default_plan(Shape(8, 5, "float64"), "bulk")
+    plan = Plan.default(Shape(8, 5, "float64"), None, "bulk")
     ptx = report(8, 5, "float64", plan).ptx
     assert "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes" in ptx
     assert "mbarrier.try_wait.parity" in ptx and "mbarrier.arrive.expect_tx" in ptx

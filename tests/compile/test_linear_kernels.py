@@ -5,7 +5,7 @@ import pytest
 
 from dgbook.check.compile import compile
 from dgbook.element import NodalElement
-from dgbook.linear.plan import Plan, Shape, default_plan, illegal, shared_bytes
+from dgbook.linear.plan import Plan, Shape
 from dgbook.linear.solver import kernels
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
@@ -17,8 +17,8 @@ def make(dim, order, n, dtype, plan=None):
     """The shape, its plan, and each kernel with examples of its arguments."""
     element = NodalElement(dim, order)
     shape = Shape(dim, n, element.Np, element.Nfp, dtype)
-    plan = plan or default_plan(shape)
-    assert not illegal(plan, shape)
+    plan = plan or Plan.default(shape)
+    assert not plan.illegal(shape)
     volume, surface, fused, _ = kernels(shape, plan)
     real = np.dtype(dtype).type
     u, flat, s = np.empty((1, 1), real), np.empty(1, real), real(1)
@@ -52,7 +52,7 @@ def test_kernels_fit_the_machine(name, dim, order, n, dtype, cc):
     threads = plan.elements_per_block * shape.Np
     assert report.blocks_per_multiprocessor(threads) >= 2
     if name == "fused":
-        assert report.shared_bytes == shared_bytes(plan, shape)
+        assert report.shared_bytes == plan.shared_bytes(shape)
 
 
 @pytest.mark.parametrize(("dim", "n", "inline"), [(3, 1, 8), (3, 4, 2), (2, 3, 4)])

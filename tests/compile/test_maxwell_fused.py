@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
-from dgbook.maxwell.launch.fused import default_plan, fused_shape, kernel
-from dgbook.nodal.fused import threads
+from dgbook.gpu.plan import shipped
+from dgbook.maxwell.launch.fused import kernel
+from dgbook.maxwell.plan import FusedShape
+from dgbook.nodal.fused import FusedPlan
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 INDICES = np.empty(1, np.uint32)
@@ -19,8 +21,8 @@ FEW = {"float32": 352, "float64": 128}
 
 def report(order, dtype, cc, language, materials=False):
     """The plan chosen for a device of that capability, its shape, and what the compiler says."""
-    shape = fused_shape(order, dtype, materials)
-    plan = default_plan(order, dtype, cc, language)
+    shape = FusedShape(order, dtype, materials)
+    plan = shipped(FusedPlan, FusedShape(order, dtype, True), cc, language)
     real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
     i = INDICES
     signature = (real, real, i, i, real, i, *(real,) * 6, s, s, s)
@@ -43,7 +45,7 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     assert found.stack_bytes <= (FEW[dtype] if plan.tensor else 0), found
     if dtype == "float32":
         assert found.fp64_instructions == 0, found
-    block = threads(plan, shape)
+    block = plan.block(shape)
     dynamic = shape.shared_bytes(plan) if language == "cuda" else 0
     resident = found.blocks_per_multiprocessor(block, dynamic)
     assert resident >= (plan.blocks if cc == (9, 0) else 1), found

@@ -12,7 +12,7 @@ from dgbook.maxwell.plan import (
     DifferentiatePlan,
     GatherPlan,
     LiftPlan,
-    default_plan,
+    PaperPlan,
     shape_of,
 )
 
@@ -50,7 +50,7 @@ def sample():
 
 @pytest.mark.parametrize(("name", "order", "dtype", "cc"), sample())
 def test_default_plans_fit_the_machine(name, order, dtype, cc):
-    shape, plan = shape_of(order, dtype), default_plan(order, dtype)
+    shape, plan = shape_of(order, dtype), PaperPlan.default(shape_of(order, dtype))
     places = 4 * shape.K_M * plan.gather.M_B
     options = {
         "gather": (-(-places // HALF_WARP) * HALF_WARP, plan.gather),

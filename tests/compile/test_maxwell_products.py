@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
+from dgbook.gpu.plan import shipped
 from dgbook.lab.maxwell import PRODUCTS, EditedKernel
-from dgbook.maxwell.launch.fused import default_plan, fused_shape, kernel
+from dgbook.maxwell.launch.fused import kernel
+from dgbook.maxwell.plan import FusedShape
+from dgbook.nodal.fused import FusedPlan
 
 ORDER, CAPABILITY = 5, (9, 0)
 
@@ -15,7 +18,10 @@ ORDER, CAPABILITY = 5, (9, 0)
 @pytest.fixture(scope="module")
 def counted():
     """The plan, and by the way to multiply products on tensor cores and additions in PTX."""
-    shape, plan = fused_shape(ORDER, "float32"), default_plan(ORDER, "float32", CAPABILITY)
+    shape, plan = (
+        FusedShape(ORDER, "float32"),
+        shipped(FusedPlan, FusedShape(ORDER, "float32", True), CAPABILITY),
+    )
     real, index, scalar = np.empty(1, "float32"), np.empty(1, np.uint32), np.float32(1)
     signature = (real, real, index, index, real, index, *(real,) * 6, *(scalar,) * 3)
     found = {}
@@ -42,6 +48,9 @@ def test_sums_are_rounded_by_four_additions_a_product_of_the_volume(counted):
 
 
 def test_what_is_not_there_cannot_be_replaced():
-    shape, plan = fused_shape(ORDER, "float32"), default_plan(ORDER, "float32", CAPABILITY)
+    shape, plan = (
+        FusedShape(ORDER, "float32"),
+        shipped(FusedPlan, FusedShape(ORDER, "float32", True), CAPABILITY),
+    )
     with pytest.raises(ValueError, match="unpack"):
         _ = EditedKernel(kernel(shape, plan), (("no such line", ""),)).code

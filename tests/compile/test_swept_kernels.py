@@ -11,7 +11,7 @@ from dgbook.check.compile import compile
 from dgbook.gpu import cuda, jit
 from dgbook.swept.arithmetic import CORES, GPU
 from dgbook.swept.kernels.shared import make_diamond, make_down
-from dgbook.swept.plan import Plan, shared_bytes
+from dgbook.swept.plan import Plan, Shape
 from dgbook.swept.point import make_access, make_neighbors
 from dgbook.swept.problem import PROBLEMS, as_problem
 from dgbook.swept.solver import (
@@ -100,7 +100,7 @@ def test_kernels_fit_the_machine(name, dtype, cc, held):
             within(held, kernels["up"], 3, dtype, swept),
             within(held, kernels["down", False], 3, dtype, swept),
         ]
-    memory = shared_bytes(problem, "shared", Plan(128), dtype)
+    memory = Plan(128).shared_bytes(Shape(problem, "shared", 2**12, dtype))
     assert {report.shared_bytes for report in reports} == {memory}
     kernels = register_kernels(problem, dtype)
     report = within(held, kernels["diamond", False], 4, dtype, register)
@@ -131,11 +131,11 @@ def test_several_points_a_thread_stay_in_registers(name, dtype, cc, held):
     for scheme, limit in zip(("register", "shared"), most[2:], strict=True):
         diamond = kernels_of(problem, scheme, plan, dtype)["diamond", True]
         report = within(held, diamond, 4, dtype, limit)
-        assert report.shared_bytes == shared_bytes(problem, scheme, plan, dtype)
+        assert report.shared_bytes == plan.shared_bytes(Shape(problem, scheme, 2**12, dtype))
     if cc == (9, 0):
         within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
         report = within(held, tiled_kernel(problem, plan, dtype), 2, dtype, most[1])
-        assert report.shared_bytes == shared_bytes(problem, "tiled", plan, dtype)
+        assert report.shared_bytes == plan.shared_bytes(Shape(problem, "tiled", 2**12, dtype))
 
 
 @pytest.mark.parametrize("points", [1, 4])

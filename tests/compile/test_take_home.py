@@ -9,13 +9,14 @@ import page_code
 import pytest
 
 from dgbook import acoustics, euler
-from dgbook.acoustics.launch import bernstein_fused
-from dgbook.acoustics.launch import fused as nodal_fused
+from dgbook.acoustics import plan as acoustics_plan
 from dgbook.check.compile import _tool
-from dgbook.euler.launch import fused as euler_fused
+from dgbook.euler import plan as euler_plan
 from dgbook.gpu import device
+from dgbook.gpu.plan import shipped
 from dgbook.gpu.source import CompilerNotFoundError
 from dgbook.mesh import box
+from dgbook.nodal.fused import FusedPlan
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="nvcc needs a host's compiler")
 HOPPER = (9, 0)
@@ -46,20 +47,23 @@ def test_nvcc_compiles_the_program(nvcc, capability, dtype, tmp_path, monkeypatc
 
 OTHERS = {
     "nodal": lambda target: acoustics.Solver(
-        box((1, 1, 1)), 2, device=target, plan=nodal_fused.default_plan(2, "float64", HOPPER)
+        box((1, 1, 1)),
+        2,
+        device=target,
+        plan=shipped(FusedPlan, acoustics_plan.Shape(2, "float64"), HOPPER),
     ),
     "bernstein": lambda target: acoustics.Solver(
         box((1, 1, 1)),
         2,
         device=target,
         basis="bernstein",
-        plan=bernstein_fused.default_plan(2, "float64", HOPPER, "cuda"),
+        plan=acoustics_plan.BernsteinFusedPlan.default(acoustics_plan.Shape(2, "float64"), HOPPER),
     ),
     "gas": lambda target: euler.Solver(
         box((2, 2), periodic=True),
         2,
         device=target,
-        plan=euler_fused.default_plan(2, "float64", HOPPER, "cuda"),
+        plan=shipped(euler_plan.FusedPlan, euler_plan.FusedShape(2, "float64"), HOPPER),
     ),
 }
 

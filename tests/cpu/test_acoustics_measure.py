@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +10,18 @@ import stopped_clock
 from stopped_clock import SIMULATOR
 
 from dgbook.acoustics import plan as plans
-from dgbook.acoustics import sparse_or_dense
 from dgbook.acoustics.cost import PARTS
-from dgbook.acoustics.launch import bernstein_fused
-from dgbook.acoustics.launch.nodal import ElementPlan, NodePlan
-from dgbook.acoustics.launch.sparse import BernsteinPlan
-from dgbook.acoustics.plan import KERNEL_SETS, candidates, choose_plan, is_legal
+from dgbook.acoustics.plan import (
+    KERNEL_SETS,
+    BernsteinFusedPlan,
+    BernsteinPlan,
+    ElementPlan,
+    NodePlan,
+    Shape,
+)
 from dgbook.cli import acoustics as bench
 from dgbook.gpu import device
+from dgbook.gpu.plan import choose
 from dgbook.gpu.timing import Timing
 from dgbook.lab import acoustics as measure
 from dgbook.lab import measuring
@@ -47,14 +52,18 @@ def names(rows):
     return [(row["path"], row["basis"], row["variant"]) for row in rows]
 
 
-SETS = [("paper", KERNEL_SETS[name].basis, name) for name in measure.PAPER_SETS]
+SETS = [("paper", KERNEL_SETS[name][0].basis, name) for name in measure.PAPER_SETS]
 
 
 def test_the_stage_by_all_paths(monkeypatch):
     monkeypatch.setattr(measure, "core_rows", lambda *_: iter(()))
-    for *_, module in measure.FUSED.values():  # not the one in CUDA C++
-        plan = module.choose_plan(1, "float32", SIMULATOR)
-        monkeypatch.setattr(module, "default_plan", lambda *_, plan=plan: plan)
+    usual = BernsteinFusedPlan.default
+    monkeypatch.setattr(  # none in CUDA C++
+        measure, "shipped", lambda kind, shape, *_: choose(kind, shape, SIMULATOR)
+    )
+    monkeypatch.setattr(
+        BernsteinFusedPlan, "default", lambda shape, *_: usual(shape, None, "numba")
+    )
     rows = made("stage")
     fused = [("fused", "nodal", ""), ("fused", "bernstein", "dense"), ("fused", "bernstein", "")]
     assert names(rows) == [*fused, *SETS, ("rival:cublas", "nodal", "")]
@@ -74,7 +83,7 @@ def test_the_cores(unlaunched, monkeypatch):
 def test_every_kernel_of_every_set():
     rows = made("parts")
     assert names(rows) == [
-        (part, kernels.basis, name) for name, kernels in KERNEL_SETS.items() for part in PARTS[name]
+        (part, kind.basis, name) for name, (kind, _) in KERNEL_SETS.items() for part in PARTS[name]
     ]
     assert {row["plan"]["K_V"] for row in rows if row["variant"] == "node"} == {64}
 
@@ -85,7 +94,12 @@ def test_blocks_are_tuned_part_by_part(monkeypatch):
         monkeypatch.setattr(plans, name, sizes)
     rows = made("blocks")
     tuned = [(row["variant"], row["path"]) for row in rows]
-    expected = [(name, part) for name in KERNEL_SETS for part in KERNEL_SETS[name].parts(1)]
+    bernstein = [("factored", "volume"), ("factored", "surface"), ("factored", "update")]
+    expected = [
+        *[("node", part) for part in NodePlan.tuned],
+        *[("element", part) for part in ElementPlan.tuned],
+        *[*bernstein, ("optimal", "surface"), ("unblocked", "surface")],
+    ]
     assert list(dict.fromkeys(tuned)) == expected
     assert tuned.count(("element", "volume")) == 2 * 3 and tuned.count(("node", "volume")) == 2
     last = next(r for r in rows if (r["variant"], r["path"]) == ("element", "update"))
@@ -174,14 +188,14 @@ def test_what_is_profiled_is_launched_in_the_order_of_the_rows(monkeypatch):
 @pytest.mark.parametrize("name", KERNEL_SETS)
 @pytest.mark.parametrize(("order", "dtype"), [(1, "float32"), (7, "float64"), (9, "float32")])
 def test_what_the_tuner_tries_can_run(name, order, dtype):
-    kernels = KERNEL_SETS[name]
-    plan = choose_plan(name, order, dtype, CPU)
-    assert plan == kernels.default(order, dtype) and isinstance(plan, kernels.kind)
-    for part, fields in kernels.parts(order).items():
-        tried = candidates(name, part, plan, order, dtype)
+    (kind, variant), shape = KERNEL_SETS[name], Shape(order, dtype)
+    plan = choose(kind, shape, CPU, variant)
+    assert plan == kind.default(shape, None, variant) and isinstance(plan, kind)
+    for part, fields in plan.tuned.items():
+        tried = plan.variants_of(shape, part)
         assert 2 <= len(tried) <= 14 and len(set(tried)) == len(tried)
         for other in tried:
-            assert is_legal(other, order, dtype)
+            assert not other.illegal(shape)
             changed = {f for f, value in vars(other).items() if value != getattr(plan, f)}
             assert changed <= set(fields)
 
@@ -194,25 +208,30 @@ def test_a_plan_is_put_together_from_what_is_remembered(monkeypatch):
         "acoustics/factored/surface": BernsteinPlan(9, 7, 9),
         "acoustics/factored/volume": BernsteinPlan(3, 9, 9, "factored", "computed"),
     }
-    monkeypatch.setattr(plans, "remembered", lambda kind, name, *_: known.get(name))
-    default = KERNEL_SETS["node"].default(3, "float32")
-    assert choose_plan("node", 3, "float32", CPU) == NodePlan(3, default.K_S, 5)
-    default = KERNEL_SETS["optimal"].default(3, "float32")
-    expected = BernsteinPlan(3, 2, default.K_U, "optimal", "computed")
-    assert choose_plan("optimal", 3, "float32", CPU) == expected
-    known["acoustics/element/rhs"] = ElementPlan(9, 9, 9, columns=2000)
-    default = KERNEL_SETS["element"].default(3, "float32")
-    assert choose_plan("element", 3, "float32", CPU) == default, "together they need too much"
+    gpu, shape = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0)), Shape(3, "float32")
+    best = {name: [vars(plan)] for name, plan in known.items()}
+    monkeypatch.setattr("dgbook.gpu.tune.ranked", lambda name, *_: best.get(name, []))
+    assert choose(NodePlan, shape, gpu) == NodePlan(3, NodePlan.default(shape).K_S, 5)
+    usual = BernsteinPlan.default(shape)
+    expected = BernsteinPlan(3, 2, usual.K_U, "optimal", "computed")
+    assert choose(BernsteinPlan, shape, gpu, "optimal") == expected
+    assert choose(BernsteinPlan, shape, gpu) == BernsteinPlan(3, 7, usual.K_U, columns="computed")
+    # Each of these two fits into 48 KiB, 16 rows of 128 columns and 8 of 250; not both together.
+    best["acoustics/element/volume"] = [vars(ElementPlan(9, 9, 9, rows_V=8, columns=1))]
+    best["acoustics/element/rhs"] = [
+        vars(ElementPlan(9, 9, 9, rows_V=1, rows_S=1, columns=2000))
+    ]
+    assert choose(ElementPlan, shape, gpu) == ElementPlan.default(shape), "too much together"
 
 
 @pytest.mark.parametrize("basis", measure.FUSED)
 def test_the_tuner_knows_the_fused_kernels(basis, monkeypatch):
-    """In the Bernstein basis it compares two kernels, after it has found each one's best plan."""
+    """In the Bernstein basis it compares two kernels."""
     subjects = []
 
     def tune(name, plans, run, *_, **__):
         subjects.append(name)
-        for plan in plans if name == sparse_or_dense.subject("numba") else plans[:1]:
+        for plan in {type(plan): plan for plan in plans}.values():
             run(plan)()
         return stopped_clock.tuned(name, plans, run)
 
@@ -220,12 +239,9 @@ def test_the_tuner_knows_the_fused_kernels(basis, monkeypatch):
     operator = measure.operators_on(measure.cube(1), 1, "float32")[basis]
     result = measure.tune_fused(operator, SIMULATOR, "numba")
     assert result.plan.language == "numba"
-    assert subjects == [module.subject("numba") for module in measure.FUSED[basis]]
-    if basis == "bernstein":
-        assert [set(trial.plan) for trial in result.trials] == [
-            set(vars(module.default_plan(1, "float32")))
-            for module in (bernstein_fused, measure.fused)
-        ]
+    assert subjects == [f"acoustics/{'fused' if basis == 'nodal' else basis}/numba"]
+    *others, last = ("lanes" in trial.plan for trial in result.trials)
+    assert set(others) == {basis == "bernstein"} and not last, "the dense kernel's is the rival"
 
 
 def test_both_bases_share_an_operator():
@@ -252,7 +268,7 @@ def test_tune_tunes_everything(monkeypatch, capsys):
         "tune_fused",
         lambda operator, device, language: (
             tuned.append((measure.basis_of(operator), language))
-            or argparse.Namespace(plan=bernstein_fused.default_plan(1, "float32"))
+            or argparse.Namespace(plan=BernsteinFusedPlan.default(Shape(1, "float32")))
         ),
     )
     options = {"orders": [1], "dtypes": ["float32"], "dofs": DOFS}

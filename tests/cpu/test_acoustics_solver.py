@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dgbook.acoustics import Solver, exact
-from dgbook.acoustics.launch.nodal import NodePlan
-from dgbook.acoustics.launch.sparse import BernsteinPlan
+from dgbook.acoustics.plan import BernsteinPlan, NodePlan
 from dgbook.mesh import box
 
 MESH = box((1, 1, 1), -1.0, 1.0)
@@ -88,16 +87,16 @@ def test_the_step_is_of_the_smallest_ball():
         ({"dtype": "float16"}, ValueError, "dtype = 'float16'"),
         ({"device": "gpu"}, ValueError, "device = 'gpu'"),
         ({"path": "split"}, ValueError, "path = 'split'; allowed are"),
-        ({"plan": 4}, TypeError, "plan = 4; allowed with basis 'nodal'"),
+        ({"plan": 4}, TypeError, "plan = 4; allowed with path 'fused': a FusedPlan"),
         (
             {"plan": BernsteinPlan(1, 1, 1), "path": "paper"},
             TypeError,
-            "path 'paper': NodePlan or ElementPlan",
+            "path 'paper': a NodePlan or ElementPlan",
         ),
         (
             {"plan": NodePlan(1, 1, 1), "path": "paper", "basis": "bernstein"},
             TypeError,
-            "path 'paper': BernsteinPlan",
+            "path 'paper': a BernsteinPlan",
         ),
         (
             {"flux": "central", "basis": "bernstein", "device": "simulator"},

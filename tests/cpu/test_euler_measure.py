@@ -13,9 +13,7 @@ from dgbook.cli.main import main
 from dgbook.euler import exact, reference
 from dgbook.euler.cores import CoreSteps
 from dgbook.euler.cost import PAPER
-from dgbook.euler.launch import fused
-from dgbook.euler.launch.fused import FusedPlan
-from dgbook.euler.plan import PaperPlan
+from dgbook.euler.plan import FusedPlan, PaperPlan
 from dgbook.euler.problem import conservative
 from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import device
@@ -59,7 +57,10 @@ def made(what, orders=(1,), dtypes=("float32",), cells=2):
 
 def test_the_stage_by_all_paths(monkeypatch):
     tuned = PaperPlan(threads=64, concurrent=False)
-    monkeypatch.setattr(measure.paper_plan, "choose_plan", lambda *_: tuned)
+    choose = measure.choose
+    monkeypatch.setattr(
+        measure, "choose", lambda kind, *a: tuned if kind is PaperPlan else choose(kind, *a)
+    )
     rows = made("stage", orders=(0, 2), dtypes=("float32", "float64"))
     of_one = [row for row in rows if (row["order"], row["dtype"]) == (2, "float32")]
     paths = ["fused", *PAPER, "paper", "paper", "rival:cupy", "cores", "cores"]
@@ -284,10 +285,10 @@ def test_the_rival_knows_no_boundary():
 
 def test_the_tuner_knows_all_paths(monkeypatch):
     operator = measure.operator_on(2, 1, "float32")
-    monkeypatch.setattr(fused, "plans", lambda *_: [FusedPlan("numba", 32, 1)])
+    monkeypatch.setattr(FusedPlan, "candidates", lambda *_: [FusedPlan("numba", 32, 1)])
     assert measure.tune_fused(operator, SIMULATOR, "numba").plan.language == "numba"
     result = measure.tune_paper(operator, SIMULATOR)
-    assert len(result.trials) == len(list(measure.paper_plan.plans()))
+    assert len(result.trials) == 5 * 2 * 2 * (2 + 1)
     assert isinstance(result.plan, PaperPlan)
 
 
@@ -341,7 +342,7 @@ def test_without_orders_a_record_has_its_own(on_the_simulator, monkeypatch, tmp_
 
 
 def test_tuning_says_what_is_fastest(on_the_simulator, monkeypatch, capsys):
-    monkeypatch.setattr(fused, "plans", lambda *_: [FusedPlan("numba", 32, 1)])
+    monkeypatch.setattr(FusedPlan, "candidates", lambda *_: [FusedPlan("numba", 32, 1)])
     assert main(["tune", "euler", "--orders", "0", "--cells", "1", "--dtypes", "float32"]) == 0
     printed = capsys.readouterr().out
     assert printed.count("p=0 float32: FusedPlan(language='numba'") == 2

@@ -7,8 +7,9 @@ from dgbook import euler
 from dgbook.element import NodalElement
 from dgbook.euler import reference
 from dgbook.euler.launch import paper
-from dgbook.euler.plan import PaperPlan, choose_plan
+from dgbook.euler.plan import FusedShape, PaperPlan
 from dgbook.gpu import Device, device, tune
+from dgbook.gpu.plan import choose
 from dgbook.mesh import box
 
 
@@ -38,15 +39,15 @@ def test_registers_are_those_that_a_block_can_have():
 
 
 def test_the_plan_is_the_papers_unless_the_tuner_remembers_another(monkeypatch):
-    gpu = Device("cuda", "none", "")
+    gpu, shape = Device("cuda", "none", ""), FusedShape(2, "float32")
     found = {}
-    monkeypatch.setattr(tune, "_trials", lambda *_: [tune.Trial(p, 1e-3) for p in found.values()])
-    assert choose_plan(2, "float32", gpu) == PaperPlan()
+    monkeypatch.setattr(tune, "ranked", lambda *_: list(found.values()))
+    assert choose(PaperPlan, shape, gpu) == PaperPlan()
     found["plan"] = vars(PaperPlan(threads=128, layout="field"))
-    assert choose_plan(2, "float32", gpu) == PaperPlan(threads=128, layout="field")
-    assert choose_plan(2, "float32", device("simulator")) == PaperPlan()
+    assert choose(PaperPlan, shape, gpu) == PaperPlan(threads=128, layout="field")
+    assert choose(PaperPlan, shape, device("simulator")) == PaperPlan()
     found["plan"] = {"threads": 64}  # of a version with other fields
-    assert choose_plan(2, "float32", gpu) == PaperPlan()
+    assert choose(PaperPlan, shape, gpu) == PaperPlan()
 
 
 @pytest.mark.parametrize(

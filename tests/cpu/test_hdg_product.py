@@ -6,6 +6,7 @@ from hdg_product_cases import assert_close, expected, random_case
 from scipy import sparse
 
 from dgbook.gpu import device
+from dgbook.gpu.plan import choose
 from dgbook.hdg.blocks import (
     BlockMatrix,
     block_bytes,
@@ -20,17 +21,7 @@ from dgbook.hdg.blocks import (
 )
 from dgbook.hdg.cost import contract_cost, csr_cost, inflate_cost, matrix_bytes, product_cost
 from dgbook.hdg.launch import CoreProduct, Product, matvec, shape_of
-from dgbook.hdg.plan import (
-    METHODS,
-    Plan,
-    Shape,
-    choose_plan,
-    default_plan,
-    illegal,
-    plans,
-    shared_bytes,
-    tile_faces,
-)
+from dgbook.hdg.plan import METHODS, Plan, Shape, tile_faces
 from dgbook.lab.papers import find
 from dgbook.lab.rivals.hdg import Rival, compressed_blocks, compressed_rows
 from dgbook.mesh import box
@@ -202,23 +193,29 @@ def test_default_plans_are_legal_for_every_size(method):
         for order in range(1, 11):
             for dtype in ("float32", "float64"):
                 shape = Shape(n_c * face_nodes(dim, order), 2 * dim + 1, dtype)
-                assert not illegal(default_plan(shape, method), shape)
+                assert not Plan.default(shape, None, method).illegal(shape)
                 if order in (1, 10):
-                    found = plans(shape, method)
-                    assert found[0] == default_plan(shape, method)
+                    found = Plan.default(shape, None, method).candidates(shape)
+                    assert found[0] == Plan.default(shape, None, method)
                     assert 1 < len(found) == len(set(found)) < 80
 
 
 def test_bulk_copies_are_of_equal_size():
     """20 loads of 8 unknowns in fp64, by two warps: 10 each in 3 copies of 4, 4 and 2."""
-    plan = default_plan(Shape(8, 5, "float64"), "bulk")
+    plan = Plan.default(Shape(8, 5, "float64"), None, "bulk")
     assert (plan.warps, plan.split, plan.unroll) == (4, 2, 4)
     tile = 2 * 32 * 40 * 8
     assert plan.turns == 2**17 // tile == 6
     # a tile of 32 rows with 735 columns is more than enough for a block
-    assert default_plan(Shape(105, 7, "float64"), "bulk").turns == 1
+    assert Plan.default(Shape(105, 7, "float64"), None, "bulk").turns == 1
     # 183 loads of 8 warps, 23 each: copies of 4 and of 8
-    large = [p for p in plans(Shape(105, 7, "float32"), "bulk") if (p.warps, p.split) == (8, 8)]
+    large = [
+        p
+        for p in Plan.default(Shape(105, 7, "float32"), None, "bulk").candidates(
+            Shape(105, 7, "float32")
+        )
+        if (p.warps, p.split) == (8, 8)
+    ]
     assert {p.unroll for p in large} == {4, 8}
 
 
@@ -226,31 +223,31 @@ def test_shared_memory():
     """24 unknowns, 120 columns: of 256 rows that begin at 16 of 24, 12 faces."""
     shape = Shape(24, 5, "float64")
     assert shape.stride == 122
-    assert shared_bytes(Plan("paper"), shape) == 0
-    assert shared_bytes(Plan("sliced"), shape) == 12 * 120 * 8
-    assert shared_bytes(Plan("wide"), shape) == 12 * 122 * 8
-    assert shared_bytes(Plan("wide", 8, 4), shape) == 4 * 122 * 8 + 256 * 8
+    assert Plan("paper").shared_bytes(shape) == 0
+    assert Plan("sliced").shared_bytes(shape) == 12 * 120 * 8
+    assert Plan("wide").shared_bytes(shape) == 12 * 122 * 8
+    assert Plan("wide", 8, 4).shared_bytes(shape) == 4 * 122 * 8 + 256 * 8
     # four warps with three stages of two loads each, and a barrier each
-    assert shared_bytes(Plan("bulk", 4, 4, 2, stages=3), shape) == (
+    assert Plan("bulk", 4, 4, 2, stages=3).shared_bytes(shape) == (
         2 * 122 * 8 + 12 * (1024 + 8) + 128 * 8
     )
     # 15 columns of fp32: three are left over, and come with every stage
     odd = Shape(3, 5, "float32")
-    assert shared_bytes(Plan("bulk", 1, unroll=2), odd) == 12 * 20 * 4 + 1024 + 3 * 128 + 8
+    assert Plan("bulk", 1, unroll=2).shared_bytes(odd) == 12 * 20 * 4 + 1024 + 3 * 128 + 8
 
 
 def test_bad_plans_are_refused():
     shape = Shape(330, 7, "float64")
     for plan, message in (
-        (Plan("wide", 33), "warps = 33"),
+        (Plan("wide", 33), "1056 threads"),
         (Plan("wide", 4, 3), "split = 3; allowed: what divides warps = 4"),
         (Plan("sliced", 4, 2), "warps and unroll only"),
         (Plan("wide", turns=2), "for bulk copies"),
         (Plan("sliced", 32), "bytes shared; allowed: 49152"),
         (Plan("bulk", 8, 8, 16, stages=4), "bytes shared; allowed: 232448"),
     ):
-        assert message in illegal(plan, shape)
-    assert "no bulk copies" in illegal(Plan("bulk"), Shape(8, 5, "float32"), (8, 0))
+        assert message in plan.illegal(shape)
+    assert "no bulk copies" in Plan("bulk").illegal(Shape(8, 5, "float32"), (8, 0))
     with pytest.raises(ValueError, match="'magic'; allowed are 'paper'"):
         Plan("magic")
     with pytest.raises(ValueError, match="unroll = 0"):
@@ -262,8 +259,8 @@ def test_bad_plans_are_refused():
 def test_the_plan_without_measurements():
     shape = Shape(8, 5, "float64")
     simulator = device("simulator")
-    assert choose_plan(shape, simulator).method == "sliced"
-    assert choose_plan(shape, simulator, "paper").method == "paper"
+    assert choose(Plan, shape, simulator).method == "sliced"
+    assert choose(Plan, shape, simulator, "paper").method == "paper"
 
 
 def test_costs_are_counted():

@@ -13,15 +13,16 @@ from dgbook.gpu import device
 from dgbook.lab import maxwell as measure
 from dgbook.lab import measuring
 from dgbook.maxwell.launch import fused
-from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
+from dgbook.maxwell.launch.fused import FusedLauncher
+from dgbook.nodal.fused import FusedPlan
 
 
 @pytest.fixture(autouse=True)
 def stopped(monkeypatch):
     """Kernels run once, in the simulator, on next to no elements."""
     stopped_clock.stop(monkeypatch, measure)
-    for name in ("default_plan", "choose_plan"):
-        monkeypatch.setattr(fused, name, lambda *_: FusedPlan("numba", 2, 1, 1))
+    for module, name in ((measure, "choose"), (measure, "shipped"), (fused, "choose")):
+        monkeypatch.setattr(module, name, lambda *_: FusedPlan("numba", 2, 1, 1))
     monkeypatch.setattr(measure, "CORE_DOFS", 100)
 
 
@@ -140,7 +141,7 @@ def test_errors_around_the_sphere_are_those_of_the_run(monkeypatch):
 
 def test_the_tuner_knows_both_languages(monkeypatch):
     operator = measure.operator_on(measure.cube(1), 1, "float32")
-    monkeypatch.setattr(fused, "plans", lambda *_: [FusedPlan("numba", 1, 1, 1)])
+    monkeypatch.setattr(FusedPlan, "candidates", lambda *_: [FusedPlan("numba", 1, 1, 1)])
     assert measure.tune_fused(operator, SIMULATOR, "numba").plan.language == "numba"
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dgbook.element import NodalElement
+from dgbook.gpu.plan import varied
 from dgbook.lab.banks import PAPER, TODAY, lift_words, matrix_words, threads, turns
 from dgbook.maxwell import reference
 from dgbook.maxwell.microblocks import (
@@ -35,13 +36,7 @@ from dgbook.maxwell.plan import (
     LiftPlan,
     PaperPlan,
     Shape,
-    default_plan,
-    differentiate_plans,
-    gather_plans,
-    illegal,
-    lift_plans,
     shape_of,
-    sweep,
 )
 from dgbook.mesh import box, build, edge_cut, face_vertices, geometric_factors, partition
 
@@ -228,10 +223,10 @@ def faces_by_place(layout):
 @pytest.mark.parametrize("order", ORDERS)
 def test_default_and_candidate_plans_are_legal(order, dtype):
     shape = shape_of(order, dtype)
-    plan = default_plan(order, dtype)
-    assert illegal(plan, shape) == ""
-    for part, plans in zip(PARTS, (gather_plans, lift_plans, differentiate_plans), strict=True):
-        found = plans(shape)
+    plan = PaperPlan.default(shape_of(order, dtype))
+    assert plan.illegal(shape) == ""
+    for part, kind in PARTS.items():
+        found = kind.default(shape).candidates(shape)
         assert len(found) == len(set(found)) >= 8
         for candidate in found:
             assert getattr(plan, part).__class__ is candidate.__class__
@@ -270,10 +265,10 @@ def test_the_matrix_fits_up_to_the_order_of_the_paper():
 def test_the_sweep_holds_the_paper_s_optimum():
     """Figure 10(b): (19, 2, 3) at order 4; 20 x 4 x 8 plans, all legal."""
     shape = shape_of(4, "float32")
-    plans = sweep(DifferentiatePlan, shape, "matrix")
+    counts = {"w_p": range(1, 21), "w_i": range(1, 5), "w_s": range(1, 9)}
+    plans = varied(DifferentiatePlan("matrix", 1), shape, **counts)
     assert len(plans) == 640
     assert DifferentiatePlan("matrix", 19, 2, 3) in plans
-    assert {p.w_s for p in sweep(LiftPlan, shape, "field")} == {1}
 
 
 @pytest.mark.parametrize(

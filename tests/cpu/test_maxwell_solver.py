@@ -5,18 +5,18 @@ import pytest
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
-from dgbook.maxwell import FusedPlan, Solver, exact, reference
+from dgbook.gpu.plan import shipped
+from dgbook.maxwell import Solver, exact, reference
 from dgbook.maxwell.launch import paper
-from dgbook.maxwell.launch.fused import PLAIN, TENSOR, default_plan
 from dgbook.maxwell.launch.paper import PaperLauncher
-from dgbook.maxwell.plan import DifferentiatePlan, PaperPlan
-from dgbook.maxwell.plan import default_plan as default_paper_plan
+from dgbook.maxwell.plan import DifferentiatePlan, FusedShape, PaperPlan, shape_of
 from dgbook.mesh import box
 from dgbook.nodal import solving
+from dgbook.nodal.fused import FusedPlan
 
 MESH = box((1, 1, 1))
 FUSED = FusedPlan("numba", 1, 1, 1)
-PAPER = default_paper_plan(2, "float64")
+PAPER = PaperPlan.default(shape_of(2, "float64"))
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_grid_that_no_device_has_is_refused(monkeypatch):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
-    ("capability", "table"),
-    [((7, 5), PLAIN), ((8, 0), TENSOR), ((8, 9), PLAIN), ((9, 0), TENSOR), ((12, 0), PLAIN)],
+    ("capability", "pays"),
+    [((7, 5), False), ((8, 0), True), ((8, 9), False), ((9, 0), True), ((12, 0), False)],
 )
-def test_tensor_cores_are_used_where_they_pay(capability, table, dtype):
-    assert default_plan(5, dtype, capability) == table[dtype][5]
+def test_tensor_cores_are_used_where_they_pay(capability, pays, dtype):
+    assert shipped(FusedPlan, FusedShape(5, dtype), capability).tensor is pays

@@ -51,14 +51,14 @@ def made(what, problems=("heat",), schemes=SCHEMES, dtypes=("float32",), sizes=(
 def few(monkeypatch):
     """Plans of which the first launches as little as the simulator bears."""
 
-    def plans(problem, scheme, n, dtype):
-        if scheme == "tiled":
+    def candidates(shape):
+        if shape.scheme == "tiled":
             return [Plan(16, 2, 2)]
-        if scheme == "register":
+        if shape.scheme == "register":
             return [Plan(32, 2), Plan(32)]
-        return [Plan(16, 2), Plan(16)] if scheme != "hybrid" else [Plan(16)]
+        return [Plan(16, 2), Plan(16)] if shape.scheme != "hybrid" else [Plan(16)]
 
-    monkeypatch.setattr(measure, "plans", plans)
+    monkeypatch.setattr(Plan, "candidates", candidates)
 
 
 def test_a_step_by_every_scheme(monkeypatch):
@@ -107,11 +107,11 @@ def test_between_sizes_with_every_plan_their_best_ones_are_timed(monkeypatch):
         trials = [Trial(asdict(p), 1e-3 * (i + 1), 0.0, 20) for i, p in enumerate(ranked)]
         return Result(ranked[0], tuple(trials), len(trials)), 2
 
-    def plans(problem, scheme, n, dtype):
-        return [Plan(2**k, points) for k in range(4, 10) for points in (1, 2) if 2**k <= n]
+    def all_up_to_n(shape):
+        return [Plan(2**k, points) for k in range(4, 10) for points in (1, 2) if 2**k <= shape.n]
 
     monkeypatch.setattr(measure, "tune_step", tune_step)
-    monkeypatch.setattr(measure, "plans", plans)
+    monkeypatch.setattr(Plan, "candidates", all_up_to_n)
     rows = made("step", schemes=("shared",), sizes=(128, 256, 512, 1024))
     assert list(asked) == [128, 512, 256, 1024]  # those first that say what the others try
     assert len(asked[128]) == 8 and len(asked[512]) == 12

@@ -13,7 +13,7 @@ from dgbook.gpu import device
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 from dgbook.lab.swept_model import Machine, predicted_seconds, recorded_machine
 from dgbook.swept.cost import cost
-from dgbook.swept.plan import SCHEMES, Plan, default_plan, illegal, plans, shared_bytes
+from dgbook.swept.plan import SCHEMES, Plan, Shape
 from dgbook.swept.problem import PROBLEMS, Heat, as_problem
 from dgbook.swept.solver import hybrid_diamond
 
@@ -54,31 +54,31 @@ from dgbook.swept.solver import hybrid_diamond
 )
 def test_what_is_legal(name, scheme, threads, n, dtype, trouble):
     plan = threads if isinstance(threads, Plan) else Plan(threads)
-    found = illegal(as_problem(name), scheme, plan, n, dtype)
+    found = plan.illegal(Shape(as_problem(name), scheme, n, dtype))
     assert re.search(trouble, found) if trouble else found == ""
 
 
 def test_default_plans_divide_n():
     heat = as_problem("heat")
-    assert default_plan(heat, "shared", 2048, "float64") == Plan(128)
-    assert default_plan(heat, "shared", 300, "float64") == Plan(100)
-    assert default_plan(heat, "hybrid", 128, "float64") == Plan(64)
-    assert default_plan(as_problem("ks"), "register", 160, "float64") == Plan(32)
-    assert default_plan(heat, "classic", 17, "float64") == Plan(256)
+    assert Plan.default(Shape(heat, "shared", 2048, "float64")) == Plan(128)
+    assert Plan.default(Shape(heat, "shared", 300, "float64")) == Plan(100)
+    assert Plan.default(Shape(heat, "hybrid", 128, "float64")) == Plan(64)
+    assert Plan.default(Shape(as_problem("ks"), "register", 160, "float64")) == Plan(32)
+    assert Plan.default(Shape(heat, "classic", 17, "float64")) == Plan(256)
     with pytest.raises(ValueError, match="n = 30; allowed for 'ks', 'shared': multiples of 8"):
-        default_plan(as_problem("ks"), "shared", 30, "float64")
+        Plan.default(Shape(as_problem("ks"), "shared", 30, "float64"))
 
 
 def test_plans_to_try_are_legal():
     heat, euler = as_problem("heat"), as_problem("euler")
-    found = plans(heat, "shared", 2**13, "float64")
+    found = Plan.candidates(Shape(heat, "shared", 2**13, "float64"))
     assert [p.threads for p in found if p.points == 1] == [32, 64, 128, 256, 512, 1024]
     assert {p.threads for p in found if p.points == 8} == {64, 128, 256}
-    found = plans(euler, "shared", 2**12, "float64")
+    found = Plan.candidates(Shape(euler, "shared", 2**12, "float64"))
     assert {p.points for p in found} == {1, 2, 4} and max(p.threads for p in found) == 512
-    tiles = plans(euler, "tiled", 2**12, "float64")
+    tiles = Plan.candidates(Shape(euler, "tiled", 2**12, "float64"))
     assert all(16 * p.steps <= p.threads * p.points for p in tiles) and len(tiles) > 10
-    assert {p.points for p in plans(heat, "hybrid", 2**12, "float64")} == {1}
+    assert {p.points for p in Plan.candidates(Shape(heat, "hybrid", 2**12, "float64"))} == {1}
 
 
 @pytest.mark.parametrize(
@@ -243,11 +243,11 @@ def test_the_recorded_machine_is_an_h200():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_shared_memory_with_a_point_a_thread_is_the_papers(scheme):
-    bytes_ = shared_bytes(as_problem("heat"), scheme, Plan(128), "float64")
+    bytes_ = Plan(128).shared_bytes(Shape(as_problem("heat"), scheme, 2**12, "float64"))
     expected = {"shared": 2 * 130 * 8, "hybrid": 2 * 130 * 8, "tiled": 4 * 128 * 8}
     assert bytes_ == expected.get(scheme, 0)
     threads = 256 if scheme == "tiled" else 512
-    euler = shared_bytes(as_problem("euler"), scheme, Plan(threads), "float64")
+    euler = Plan(threads).shared_bytes(Shape(as_problem("euler"), scheme, 2**12, "float64"))
     assert euler <= STATIC_SHARED_LIMIT
 
 

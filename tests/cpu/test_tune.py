@@ -14,7 +14,7 @@ from dgbook.arguments import check_counts
 from dgbook.gpu import Device
 from dgbook.gpu import tune as module
 from dgbook.gpu.timing import Timing
-from dgbook.gpu.tune import best, cache_folder, forget, remembered, tune
+from dgbook.gpu.tune import as_plan, best, cache_folder, forget, ranked, tune
 
 
 @dataclass(frozen=True)
@@ -241,20 +241,12 @@ def test_forget(search, tmp_path, monkeypatch):
     assert forget(device=GPU, folder=tmp_path / "nowhere") == 0
 
 
-def test_a_plan_that_is_remembered_and_can_run(search, monkeypatch, tmp_path):
-    monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
-    gpu = replace(GPU, kind="cuda")
+def test_plans_that_are_remembered_come_the_fastest_first(search, monkeypatch, tmp_path):
     search(Runs(monkeypatch))
-
-    def found(kind=Plan, device=gpu, order=4, legal=lambda plan: True):
-        return remembered(kind, "family/lift", device, order, "float32", legal)
-
-    assert found() == Plan(64, (2, 2))
-    assert found(order=5) is None and found(device=GPU) is None
-    assert found(legal=lambda plan: plan.threads < 64) == Plan(32, (2, 2)), "the next best"
-    assert found(legal=lambda plan: False) is None
-    assert found(kind=Other) is None, "of another version"
-    assert found(kind=Other | Plan) == Plan(64, (2, 2))
+    plans = [as_plan(Plan, values) for values in ranked("family/lift", GPU, 4, folder=tmp_path)]
+    assert plans[:2] == [Plan(64, (2, 2)), Plan(32, (2, 2))]
+    assert ranked("family/lift", GPU, 5, folder=tmp_path) == []
+    assert as_plan(Other, vars(Plan(64, (2, 2)))) is None, "of another version"
 
 
 def test_a_file_is_parsed_once_and_again_when_it_has_grown(search, monkeypatch, tmp_path):
@@ -409,12 +401,11 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("what", IMPOSSIBLE)
 def test_a_plan_that_its_kernel_cannot_have_is_forgotten(what, search, tmp_path, monkeypatch):
     """The next best one is taken: the wrong one is as good as not there."""
-    monkeypatch.setattr(module, "cache_folder", lambda: tmp_path)
     search(Runs(monkeypatch))
     written(tmp_path, plan=IMPOSSIBLE[what])
-    gpu = replace(GPU, kind="cuda")
     kind = Plan if what == "true" else Counted  # the one refuses nothing by itself
-    assert remembered(kind, "family/lift", gpu, 4, "float32", lambda plan: True) == kind(64, (2, 2))
+    found = [as_plan(kind, values) for values in ranked("family/lift", GPU, 4, folder=tmp_path)]
+    assert next(plan for plan in found if plan is not None) == kind(64, (2, 2))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from acoustics_cases import device_data, operators
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, default_plan, plans
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher
+from dgbook.acoustics.plan import BernsteinFusedPlan, Shape
 from dgbook.gpu import device
 
 GPU = device()
@@ -41,7 +42,7 @@ def check(case):
 @pytest.mark.parametrize("language", ["cuda", "numba"])
 @pytest.mark.parametrize("order", range(1, 10))
 def test_a_stage_with_all_boundaries(order, language, dtype):
-    plan = default_plan(order, dtype, GPU.compute_capability, language)
+    plan = BernsteinFusedPlan.default(Shape(order, dtype), GPU.compute_capability, language)
     check(make(order, dtype, plan, flux="upwind" if order % 2 else "penalty"))
 
 
@@ -58,8 +59,14 @@ def test_an_order_above_those_measured(dtype):
 @pytest.mark.parametrize("order", [2, 7])
 def test_plans_for_the_tuner(order, language, dtype):
     """Every third of them."""
-    case = make(order, dtype, default_plan(order, dtype, GPU.compute_capability, language))
-    for plan in plans(order, dtype, GPU, language)[1::3]:
+    case = make(
+        order,
+        dtype,
+        BernsteinFusedPlan.default(Shape(order, dtype), GPU.compute_capability, language),
+    )
+    for plan in BernsteinFusedPlan.default(
+        Shape(order, dtype), GPU.compute_capability, language
+    ).candidates(Shape(order, dtype), GPU.compute_capability)[1::3]:
         case.launcher = case.launcher.planned(plan)
         check(case)
 

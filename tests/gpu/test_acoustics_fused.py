@@ -6,8 +6,11 @@ from acoustics_cases import device_data, operators
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.launch.fused import FusedLauncher, default_plan, illegal, plans
+from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.plan import Shape
 from dgbook.gpu import device
+from dgbook.gpu.plan import shipped
+from dgbook.nodal.fused import FusedPlan
 
 GPU = device()
 pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
@@ -22,7 +25,7 @@ T = 0.3
 def plan_of(kind, order, dtype):
     """The default plan of this device, of one without tensor cores, or of Numba."""
     capability, language = KINDS[kind]
-    return default_plan(order, dtype, capability or GPU.compute_capability, language)
+    return shipped(FusedPlan, Shape(order, dtype), capability or GPU.compute_capability, language)
 
 
 def make(order, dtype, plan, flux="upwind", periodic=False, basis="nodal"):
@@ -75,7 +78,9 @@ def test_orders_above_those_measured(order, dtype):
 def test_plans_for_the_tuner(order, language, dtype):
     """Every fifth of them."""
     case = make(order, dtype, plan_of("here", order, dtype))
-    for plan in plans(order, dtype, GPU, language)[1::5]:
+    for plan in shipped(
+        FusedPlan, Shape(order, dtype), GPU.compute_capability, language
+    ).candidates(Shape(order, dtype), GPU.compute_capability)[1::5]:
         case.launcher = case.launcher.planned(plan)
         check(case)
 
@@ -93,9 +98,9 @@ def test_a_recorded_stage_does_the_same(dtype):
 @pytest.mark.parametrize("order", range(4, 10))
 def test_tensor_cores_in_fp32_are_as_exact_as_fp32(order):
     """Split in two and rounded where they are added: unsplit it would be 1000 times as much."""
-    plain = default_plan(order, "float32", (7, 5))
-    tensor = default_plan(order, "float32", (9, 0))
+    plain = shipped(FusedPlan, Shape(order, "float32"), (7, 5))
+    tensor = shipped(FusedPlan, Shape(order, "float32"), (9, 0))
     case = make(order, "float32", plain)
-    if illegal(tensor, case.launcher.shape, GPU.compute_capability):
+    if tensor.illegal(case.launcher.shape, GPU.compute_capability):
         pytest.skip("no tensor cores for fp32 here, or too little shared memory")
     case.check_tensor_cores(plain, tensor)

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from acoustics_cases import tried
 
-from dgbook.acoustics.launch.nodal import NodalLauncher, default_plan
+from dgbook.acoustics.launch.nodal import NodalLauncher
+from dgbook.acoustics.plan import ElementPlan, NodePlan, Shape
 from dgbook.gpu import device
 from dgbook.time import lsrk45
 
@@ -23,9 +24,10 @@ def by_node(request):
 
 
 def make_case(order, dtype, by_node, flux="penalty", periodic=False):
+    plan = (NodePlan if by_node else ElementPlan).default(Shape(order, dtype))
     return acoustics_cases.make_case(
-        NodalLauncher, default_plan(order, dtype, by_node), GPU, order, dtype, "nodal", RANDOM,
-        100, flux=flux, cells=CELLS, periodic=periodic,
+        NodalLauncher, plan, GPU, order, dtype, "nodal", RANDOM, 100,
+        flux=flux, cells=CELLS, periodic=periodic,
     )  # fmt: skip
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from acoustics_cases import tried
 
-from dgbook.acoustics.launch.sparse import SURFACES, BernsteinLauncher, BernsteinPlan, default_plan
+from dgbook.acoustics.launch.sparse import BernsteinLauncher
+from dgbook.acoustics.plan import SURFACES, BernsteinPlan, Shape
 from dgbook.gpu import device
 from dgbook.time import lsrk45
 
@@ -34,7 +35,7 @@ def make_case(order, dtype, plan, **options):
 @pytest.mark.parametrize("order", range(1, 13))
 def test_kernels_against_the_reference(order, periodic, surface, dtype):
     flux = "upwind" if order % 2 else "penalty"
-    plan = default_plan(order, dtype, surface)
+    plan = BernsteinPlan.default(Shape(order, dtype), None, surface)
     case = make_case(order, dtype, plan, flux=flux, periodic=periodic)
     launcher = case.launcher
     case.check_parts(launcher)
@@ -47,7 +48,9 @@ def test_kernels_against_the_reference(order, periodic, surface, dtype):
 
 @pytest.mark.parametrize("order", range(1, 13))
 def test_columns_from_a_word_a_row(order, dtype):
-    case = make_case(order, dtype, replace(default_plan(order, dtype), columns="computed"))
+    case = make_case(
+        order, dtype, replace(BernsteinPlan.default(Shape(order, dtype)), columns="computed")
+    )
     case.check_parts(case.launcher)
 
 

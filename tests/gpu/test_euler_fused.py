@@ -8,8 +8,10 @@ from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 
 from dgbook.element import NodalElement
 from dgbook.euler import reference
-from dgbook.euler.launch.fused import HEALTHY, FusedLauncher, FusedPlan, default_plan, plans
+from dgbook.euler.launch.fused import FusedLauncher
+from dgbook.euler.plan import HEALTHY, FusedPlan, FusedShape
 from dgbook.gpu import device
+from dgbook.gpu.plan import shipped
 from dgbook.time import rk4
 
 GPU = device()
@@ -67,13 +69,19 @@ def check(case):
 @pytest.mark.parametrize("language", ["cuda", "numba"])
 @pytest.mark.parametrize("order", range(7))
 def test_all_boundaries(order, language, dtype):
-    check(make(order, dtype, default_plan(order, dtype, GPU.compute_capability, language)))
+    check(
+        make(
+            order,
+            dtype,
+            shipped(FusedPlan, FusedShape(order, dtype), GPU.compute_capability, language),
+        )
+    )
 
 
 @pytest.mark.parametrize("language", ["cuda", "numba"])
 @pytest.mark.parametrize("flux", ["rusanov", "hllc"])
 def test_all_fluxes(flux, language, dtype):
-    plan = default_plan(3, dtype, GPU.compute_capability, language)
+    plan = shipped(FusedPlan, FusedShape(3, dtype), GPU.compute_capability, language)
     check(make(3, dtype, plan, flux))
 
 
@@ -86,7 +94,9 @@ def test_a_periodic_box(cells, dtype):
 def test_plans_for_the_tuner(order, dtype):
     """Every ninth of them."""
     case = make(order, dtype, None)
-    for plan in plans(order, dtype, GPU)[1::9]:
+    for plan in shipped(FusedPlan, FusedShape(order, dtype), GPU.compute_capability).candidates(
+        FusedShape(order, dtype), GPU.compute_capability
+    )[1::9]:
         case.launcher = case.launcher.planned(plan)
         check(case)
 
@@ -119,7 +129,7 @@ def test_fast_reciprocals_are_exact():
 @pytest.mark.parametrize(("field", "value"), [(0, -0.1), (3, 0.1), (1, 9.0), (2, np.nan)], ids=str)
 def test_what_is_no_gas_is_named(field, value, language, dtype):
     """NaN spreads to the neighbors, the others stay inside."""
-    case = make(3, dtype, default_plan(3, dtype, None, language), periodic=True)
+    case = make(3, dtype, shipped(FusedPlan, FusedShape(3, dtype), None, language), periodic=True)
     launcher, neighbors = case.launcher, case.operator.neighbors
     host = a_breeze(case.operator, RANDOM).astype(dtype)
     host[field, [44, 17], 5] = value

@@ -8,7 +8,7 @@ from dgbook.gpu import device
 from dgbook.gpu.libraries import random_numbers
 from dgbook.hdg.blocks import BlockMatrix, face_columns
 from dgbook.hdg.launch import Product, matvec, shape_of
-from dgbook.hdg.plan import HOPPER, METHODS, Plan, default_plan, plans
+from dgbook.hdg.plan import HOPPER, METHODS, Plan
 from dgbook.lab.rivals.hdg import Rival
 from dgbook.mesh import box
 
@@ -49,14 +49,14 @@ def check(product, matrix, x):
 )
 def test_default_plans(dim, n_c, order, method, dtype):
     matrix, x = case_of(dim, n_c, order, dtype)
-    check(Product(matrix, GPU, default_plan(shape_of(matrix), method)), matrix, x)
+    check(Product(matrix, GPU, Plan.default(shape_of(matrix), None, method)), matrix, x)
 
 
 @pytest.mark.parametrize(("dim", "n_c", "order"), [(2, 1, 2), (2, 4, 3), (3, 5, 2)])
 def test_plans_for_the_tuner(dim, n_c, order, method, dtype):
     """Some at random."""
     matrix, x = case_of(dim, n_c, order, dtype)
-    candidates = plans(shape_of(matrix), method)
+    candidates = Plan.default(shape_of(matrix), None, method).candidates(shape_of(matrix))
     for i in RANDOM.permutation(len(candidates))[:5]:
         check(Product(matrix, GPU, candidates[i]), matrix, x)
 
@@ -80,7 +80,7 @@ def test_a_matrix_that_was_made_on_the_device(periodic, dtype):
     x = RANDOM.standard_normal((host.faces, 8)).astype(dtype)
     methods = [m for m in METHODS if m != "bulk" or GPU.compute_capability >= HOPPER]
     for name in methods:
-        check(Product(on_device, GPU, default_plan(shape_of(host), name)), host, x)
+        check(Product(on_device, GPU, Plan.default(shape_of(host), None, name)), host, x)
     for name in ("csr", "bsr", "gemv"):
         check(Rival(on_device, GPU, name), host, x)
 
@@ -99,7 +99,7 @@ def test_a_recorded_product_is_replayed(method, dtype):
 def test_again_and_again(method, dtype):
     """The same numbers every time: no warp reads what another has not finished."""
     matrix, x = case_of(3, 5, 3, dtype)
-    product = Product(matrix, GPU, default_plan(shape_of(matrix), method))
+    product = Product(matrix, GPU, Plan.default(shape_of(matrix), None, method))
     given, y = product.upload(x), product.zeros()
     product(given, y)
     first = product.download(y)

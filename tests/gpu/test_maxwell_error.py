@@ -3,9 +3,10 @@
 import pytest
 
 from dgbook.gpu import device
+from dgbook.gpu.plan import shipped
 from dgbook.lab import maxwell as measure
-from dgbook.maxwell.launch import fused
-from dgbook.nodal.fused import TENSOR_PAYS
+from dgbook.maxwell.plan import FusedShape
+from dgbook.nodal.fused import TENSOR_PAYS, FusedPlan
 
 GPU = device()
 pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
@@ -15,7 +16,7 @@ ORDER = 9  # the longest sums
 @pytest.fixture(scope="module")
 def errors():
     """By the way to multiply, "error" and "bias"."""
-    tensor = fused.default_plan(ORDER, "float32", GPU.compute_capability)
+    tensor = shipped(FusedPlan, FusedShape(ORDER, "float32", True), GPU.compute_capability)
     if GPU.compute_capability not in TENSOR_PAYS or not tensor.tensor:
         pytest.skip("no plan for tensor cores in fp32 here")
     launcher = measure.FusedLauncher(

@@ -7,9 +7,12 @@ from maxwell_cases import BOUNDARY, scrambled
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
+from dgbook.gpu.plan import shipped
 from dgbook.maxwell import reference
-from dgbook.maxwell.launch.fused import FusedLauncher, default_plan, illegal, plans
+from dgbook.maxwell.launch.fused import FusedLauncher
+from dgbook.maxwell.plan import FusedShape
 from dgbook.mesh import box
+from dgbook.nodal.fused import FusedPlan
 
 GPU = device()
 pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
@@ -23,7 +26,9 @@ KINDS = {"here": (None, "cuda"), "any device": ((7, 5), "cuda"), "numba": (None,
 def plan_of(kind, order, dtype):
     """The default plan of this device, of one without tensor cores, or of Numba."""
     capability, language = KINDS[kind]
-    return default_plan(order, dtype, capability or GPU.compute_capability, language)
+    return shipped(
+        FusedPlan, FusedShape(order, dtype, True), capability or GPU.compute_capability, language
+    )
 
 
 def make(order, dtype, plan, periodic=False, materials=True):
@@ -76,7 +81,9 @@ def test_an_order_above_those_measured(order, dtype):
 def test_plans_for_the_tuner(language, dtype):
     """Every fifth of them."""
     case = make(3, dtype, plan_of("here", 3, dtype))
-    for plan in plans(3, dtype, GPU, language)[1::5]:
+    for plan in shipped(
+        FusedPlan, FusedShape(3, dtype, True), GPU.compute_capability, language
+    ).candidates(FusedShape(3, dtype, True), GPU.compute_capability)[1::5]:
         case.launcher = case.launcher.planned(plan)
         check(case)
 
@@ -94,9 +101,9 @@ def test_a_recorded_stage_does_the_same(dtype):
 @pytest.mark.parametrize("order", range(4, 10))
 def test_tensor_cores_in_fp32_are_as_exact_as_fp32(order):
     """Split in two and rounded where they are added: unsplit it would be 1000 times as much."""
-    plain = default_plan(order, "float32", (7, 5))
-    tensor = default_plan(order, "float32", (9, 0))
+    plain = shipped(FusedPlan, FusedShape(order, "float32", True), (7, 5))
+    tensor = shipped(FusedPlan, FusedShape(order, "float32", True), (9, 0))
     case = make(order, "float32", plain)
-    if illegal(tensor, case.launcher.shape, GPU.compute_capability):
+    if tensor.illegal(case.launcher.shape, GPU.compute_capability):
         pytest.skip("no tensor cores for fp32 here, or too little shared memory")
     case.check_tensor_cores(plain, tensor)

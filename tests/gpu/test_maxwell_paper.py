@@ -13,10 +13,8 @@ from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import (
     PARTS,
     GatherPlan,
-    default_plan,
-    differentiate_plans,
-    gather_plans,
-    lift_plans,
+    PaperPlan,
+    shape_of,
 )
 from dgbook.mesh import box, geometric_factors
 from dgbook.time import lsrk45
@@ -41,7 +39,7 @@ class Case:
             reference.assemble(mesh, element, flux, epsilon, mu, boundary, d)
             for d in (dtype, "float64")
         )
-        plan = plan or default_plan(order, dtype)
+        plan = plan or PaperPlan.default(shape_of(order, dtype))
         self.launcher = PaperLauncher(self.operator, GPU, plan)
         self.u, self.res = RANDOM.standard_normal((2, 6, mesh.K, element.Np)).astype(dtype)
         self.g = reference.boundary_data(self.double, 0.3)
@@ -115,9 +113,8 @@ def test_candidate_plans_compute_the_same(order, dtype):
     """Some at random of each kernel's: all of them take minutes to compile."""
     case = Case(order, dtype)
     plan, shape = case.launcher.plan, case.launcher.shape
-    candidates = zip(PARTS, (gather_plans, lift_plans, differentiate_plans), strict=True)
-    for part, plans in candidates:
-        plans = plans(shape)
+    for part, kind in PARTS.items():
+        plans = kind.default(shape).candidates(shape)
         for i in RANDOM.permutation(len(plans))[:8]:
             case.check_parts(case.launcher.planned(replace(plan, **{part: plans[i]})))
 
@@ -129,7 +126,7 @@ def test_candidate_plans_compute_the_same(order, dtype):
 def test_layouts(changes, dtype):
     if changes.get("gather", GatherPlan(1, 1)).partition == "metis":
         pytest.importorskip("pymetis")
-    case = Case(3, dtype, replace(default_plan(3, dtype), **changes))
+    case = Case(3, dtype, replace(PaperPlan.default(shape_of(3, dtype)), **changes))
     case.check_parts(case.launcher)
 
 

@@ -8,7 +8,7 @@ from dgbook import swept
 from dgbook.gpu import device
 from dgbook.swept import exact, reference
 from dgbook.swept.kernels.mail import make_receive, make_send
-from dgbook.swept.plan import SCHEMES, illegal
+from dgbook.swept.plan import SCHEMES, Shape
 from dgbook.swept.problem import PROBLEMS, as_problem
 
 GPU = device()
@@ -30,7 +30,7 @@ CASES = [
     for scheme in SCHEMES
     for dtype in ("float32", "float64")
     for threads in THREADS
-    if not illegal(as_problem(name), scheme, swept.Plan(threads), 3 * threads, dtype)
+    if not swept.Plan(threads).illegal(Shape(as_problem(name), scheme, 3 * threads, dtype))
 ]
 
 

@@ -16,16 +16,10 @@ from dgbook.acoustics import reference
 from dgbook.acoustics.launch.bernstein_fused import (
     BYTES,
     BernsteinFusedLauncher,
-    BernsteinFusedPlan,
     by_vectors,
-    choose_plan,
-    default_plan,
-    illegal,
-    plans,
-    shared_bytes,
     tables,
 )
-from dgbook.acoustics.launch.sparse import Shape
+from dgbook.acoustics.plan import BernsteinFusedPlan, Shape
 from dgbook.check import RaceError, SimulatorError
 from dgbook.gpu import device
 from dgbook.nodal.bernstein import bernstein_basis
@@ -80,7 +74,9 @@ def test_every_plan_computes_the_same(plan):
 
 @pytest.mark.parametrize("order", [3, 7])
 def test_the_default_plan(order):
-    make(order, "float32", choose_plan(order, "float32", SIMULATOR)).check_stage(4)
+    make(
+        order, "float32", BernsteinFusedPlan.default(Shape(order, "float32"), None, "numba")
+    ).check_stage(4)
 
 
 def test_rhs_writes_only_du_dt_and_reads_nothing_of_it():
@@ -194,8 +190,8 @@ def test_tables_of_cuda_lie_vector_by_vector():
 def test_shared_memory_is_what_the_kernels_divide():
     """Of order 2, an element: 4 derivatives, 6 fluxes, 10 states and 10 entries of slices."""
     plan = BernsteinFusedPlan("numba", 32, 5, 4)
-    assert shared_bytes(plan, Shape(2, "float32")) == 20 * 30 * 16
-    assert shared_bytes(replace(plan, language="cuda"), Shape(2, "float64")) == 20 * (140 * 8 + 16)
+    assert plan.shared_bytes(Shape(2, "float32")) == 20 * 30 * 16
+    assert replace(plan, language="cuda").shared_bytes(Shape(2, "float64")) == 20 * (140 * 8 + 16)
 
 
 @pytest.mark.parametrize(
@@ -215,13 +211,13 @@ def test_wrong_plans_are_refused(fields, error):
 
 def test_illegal_plans_are_refused():
     shape, plan = Shape(6, "float64"), BernsteinFusedPlan("cuda", 32, 1, 4)
-    assert not illegal(plan, shape)
-    assert "lanes = 40" in illegal(replace(plan, lanes=40), shape)
-    assert "threads" in illegal(replace(plan, lanes=320), shape)
-    assert "elements" in illegal(replace(plan, lanes=1024, elements=129, teams=1), shape)
-    assert "faces" in illegal(replace(plan, elements=5), shape)
-    assert "shared" in illegal(replace(plan, teams=8), shape, (7, 5))
-    assert not illegal(replace(plan, teams=8), shape, (9, 0))
+    assert not plan.illegal(shape)
+    assert "lanes = 40" in replace(plan, lanes=40).illegal(shape)
+    assert "threads" in replace(plan, lanes=320).illegal(shape)
+    assert "elements" in replace(plan, lanes=1024, elements=129, teams=1).illegal(shape)
+    assert "faces" in replace(plan, elements=5).illegal(shape)
+    assert "shared" in replace(plan, teams=8).illegal(shape, (7, 5))
+    assert not replace(plan, teams=8).illegal(shape, (9, 0))
     with pytest.raises(ValueError, match="bytes shared"):
         make(2).launcher.planned(BernsteinFusedPlan("numba", 64, 40, 2))
 
@@ -231,28 +227,29 @@ def test_illegal_plans_are_refused():
 def test_default_plans_are_legal(dtype, capability):
     for order in range(1, 13):
         for language in ("cuda", "numba"):
-            plan = default_plan(order, dtype, capability, language)
+            plan = BernsteinFusedPlan.default(Shape(order, dtype), capability, language)
             assert plan.language == language
-            assert not illegal(plan, Shape(order, dtype), capability)
+            assert not plan.illegal(Shape(order, dtype), capability)
 
 
 def test_the_tuner_gets_the_default_and_others():
-    gpu = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
     for language in ("cuda", "numba"):
         for order in range(1, 10):
-            found = plans(order, "float32", gpu, language)
-            assert found[0] == default_plan(order, "float32", (9, 0), language)
+            shape = Shape(order, "float32")
+            start = BernsteinFusedPlan.default(shape, (9, 0), language)
+            found = start.candidates(shape, (9, 0))
+            assert found[0] == start
             assert 6 <= len(found) == len(set(found)) < 20
-            assert not any(illegal(plan, Shape(order, "float32"), (9, 0)) for plan in found)
+            assert not any(plan.illegal(shape, (9, 0)) for plan in found)
 
 
 def test_operators_of_another_kind_are_refused():
-    random = np.random.default_rng(0)
+    random, plan = np.random.default_rng(0), BernsteinFusedPlan("numba", 32, 1, 1)
     with pytest.raises(ValueError, match="nodal"):
-        BernsteinFusedLauncher(operators(1, "float32", "nodal", random)[0], SIMULATOR)
+        BernsteinFusedLauncher(operators(1, "float32", "nodal", random)[0], SIMULATOR, plan)
     with pytest.raises(ValueError, match="central"):
         operator = operators(1, "float32", "bernstein", random, "central")[0]
-        BernsteinFusedLauncher(operator, SIMULATOR)
+        BernsteinFusedLauncher(operator, SIMULATOR, plan)
 
 
 # -- wrong kernels -------------------------------------------------------------------------------

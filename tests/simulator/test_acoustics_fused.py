@@ -9,18 +9,11 @@ from broken import acoustics_fused as broken
 from fused_stages import Case
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.launch.fused import (
-    FusedLauncher,
-    choose_plan,
-    default_plan,
-    fused_shape,
-    geometry,
-    illegal,
-    plans,
-    subject,
-)
+from dgbook.acoustics.launch.fused import FusedLauncher, geometry
+from dgbook.acoustics.plan import Shape
 from dgbook.check import RaceError, SimulatorError
 from dgbook.gpu import device
+from dgbook.gpu.plan import choose, shipped
 from dgbook.nodal.fused import SPARE, FusedPlan
 
 SIMULATOR = device("simulator")
@@ -103,7 +96,7 @@ def test_every_plan_computes_the_same(plan):
 
 
 def test_the_default_plan():
-    case = make(2, "float32", plan=choose_plan(2, "float32", SIMULATOR))
+    case = make(2, "float32", plan=choose(FusedPlan, Shape(2, "float32"), SIMULATOR))
     case.check_stage(4)
 
 
@@ -180,19 +173,19 @@ def test_a_mesh_beyond_32_bits_is_refused():
 
 
 def test_illegal_plans_are_refused():
-    shape = fused_shape(3, "float32")
+    shape = Shape(3, "float32")
     tensor = FusedPlan("cuda", 1, 16, 1, tensor=True)
-    assert not illegal(tensor, shape, (8, 0))
-    assert "8.0" in illegal(tensor, shape, (7, 5))
-    assert "16" in illegal(replace(tensor, elements_inline=8), shape, (9, 0))
+    assert not tensor.illegal(shape, (8, 0))
+    assert "8.0" in tensor.illegal(shape, (7, 5))
+    assert "16" in replace(tensor, elements_inline=8).illegal(shape, (9, 0))
     double = FusedPlan("cuda", 1, 8, 1, blocks=11, tensor=True)  # of three warps
-    assert "1056 threads at a time" in illegal(double, fused_shape(3, "float64"), (9, 0))
-    assert not illegal(replace(double, blocks=10), fused_shape(3, "float64"), (9, 0))
-    assert "threads" in illegal(FusedPlan("numba", 100, 1, 1), shape)
-    assert "elements" in illegal(FusedPlan("numba", SPARE, 2, 20), shape)
-    assert "shared" in illegal(FusedPlan("numba", 51, 2, 1), fused_shape(3, "float64"))
-    assert "accumulators" in illegal(FusedPlan("numba", 2, 3, 3), shape)
-    assert "columns" in illegal(FusedPlan("numba", 2, 1, 1, 4), fused_shape(2, "float32"))
+    assert "1056 threads at a time" in double.illegal(Shape(3, "float64"), (9, 0))
+    assert not replace(double, blocks=10).illegal(Shape(3, "float64"), (9, 0))
+    assert "threads" in FusedPlan("numba", 100, 1, 1).illegal(shape)
+    assert "elements" in FusedPlan("numba", SPARE, 2, 20).illegal(shape)
+    assert "shared" in FusedPlan("numba", 51, 2, 1).illegal(Shape(3, "float64"))
+    assert "accumulators" in FusedPlan("numba", 2, 3, 3).illegal(shape)
+    assert "columns" in FusedPlan("numba", 2, 1, 1, 4).illegal(Shape(2, "float32"))
     case = make(1)
     with pytest.raises(ValueError, match="tensor"):
         case.launcher.planned(FusedPlan("cuda", 1, 8, 1, tensor=True))
@@ -200,13 +193,13 @@ def test_illegal_plans_are_refused():
 
 def test_shared_memory():
     """Order 4, 35 nodes and 15 on a face."""
-    shape = fused_shape(4, "float32")
+    shape = Shape(4, "float32")
     assert shape.shared_bytes(FusedPlan("numba", 2, 1, 1)) == 2 * 4 * (4 * 35 + 60)
     # 41 vectors of state, of 40 columns; 18 of 4 x 16 numbers; 20 words of geometry, 4 of links.
     assert shape.shared_bytes(FusedPlan("cuda", 1, 16, 1, tensor=True)) == 16 * (16 * 59 + 96)
     # 37 vectors, of 36 columns, and 17.
     assert shape.shared_bytes(FusedPlan("cuda", 3, 1, 1)) == 3 * (16 * 54 + 96)
-    double = fused_shape(4, "float64")
+    double = Shape(4, "float64")
     # 76 vectors of 36 columns, and 34 of 4 x 16 numbers.
     assert double.shared_bytes(FusedPlan("cuda", 1, 8, 1, tensor=True)) == 8 * (16 * 110 + 176)
 
@@ -217,23 +210,25 @@ def test_default_plans_are_legal(dtype, capability):
     """Also above the orders measured, and on devices without tensor cores."""
     for order in range(1, 13):
         for language in ("cuda", "numba"):
-            plan = default_plan(order, dtype, capability, language)
+            plan = shipped(FusedPlan, Shape(order, dtype), capability, language)
             assert plan.language == language
-            assert not illegal(plan, fused_shape(order, dtype), capability)
+            assert not plan.illegal(Shape(order, dtype), capability)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("language", ["cuda", "numba"])
 def test_the_tuner_gets_the_default_and_others(language, dtype):
-    gpu = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
-    assert subject(language) == f"acoustics/fused/{language}"
     for order in range(1, 10):
-        found = plans(order, dtype, gpu, language)
-        assert found[0] == default_plan(order, dtype, (9, 0), language)
+        shape = Shape(order, dtype)
+        plan = shipped(FusedPlan, shape, (9, 0), language)
+        assert plan.subject(shape) == f"acoustics/fused/{language}"
+        found = plan.candidates(shape, (9, 0))
+        assert found[0] == plan
         assert 5 < len(found) == len(set(found)) < 64
         assert all(plan.language == language for plan in found)
-    older = replace(gpu, compute_capability=(7, 5))
-    assert not any(plan.tensor for plan in plans(5, dtype, older))
+    for older in ((7, 5), (8, 6)):
+        found = shipped(FusedPlan, Shape(5, dtype), older).candidates(Shape(5, dtype), older)
+        assert not any(plan.tensor for plan in found)
 
 
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)

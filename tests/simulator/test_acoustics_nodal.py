@@ -10,13 +10,8 @@ from acoustics_cases import expected_surface, expected_volume, operators, scales
 from broken import acoustics_nodal as broken
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.launch.nodal import (
-    ElementPlan,
-    NodalLauncher,
-    NodePlan,
-    default_plan,
-    shape_of,
-)
+from dgbook.acoustics.launch.nodal import NodalLauncher
+from dgbook.acoustics.plan import ElementPlan, NodePlan, Shape
 from dgbook.check import SimulatorError
 from dgbook.gpu import device
 from dgbook.time import lsrk45
@@ -156,21 +151,21 @@ def test_planned_changes_kernels_and_layout():
 
 def test_threads_and_shared_memory():
     """Order 4, 35 nodes and 15 on a face."""
-    shape = shape_of(4, "float64")
+    shape = Shape(4, "float64")
     node = NodePlan(7, 4, 3)
-    assert node.threads(shape) == {"volume": 245, "surface": 240, "update": 105}
+    assert node.block(shape) == {"volume": 245, "surface": 240, "update": 105}
     assert node.shared_bytes(shape) == {"volume": 32 * 245, "surface": 32 * 240}
     element = ElementPlan(64, 96, 2, 4, 6, 16)
-    assert element.threads(shape) == {"volume": 64, "flux": 96, "lift": 96, "update": 70}
+    assert element.block(shape) == {"volume": 64, "flux": 96, "lift": 96, "update": 70}
     assert element.shared_bytes(shape) == {"volume": 3 * 64 * 8, "lift": 96 * 8}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", [1, 4, 9, 15])
 def test_default_and_candidate_plans_are_legal(order, dtype):
-    shape = shape_of(order, dtype)
-    for by_node, name in ((True, "node"), (False, "element")):
-        assert not default_plan(order, dtype, by_node).illegal(shape)
+    shape = Shape(order, dtype)
+    for kind, name in ((NodePlan, "node"), (ElementPlan, "element")):
+        assert not kind.default(shape).illegal(shape)
         plans = tried(name, order, dtype)
         assert plans and not any(plan.illegal(shape) for plan in plans)
 
@@ -185,7 +180,7 @@ def test_bad_plans_are_refused():
         (ElementPlan(1, 1, 1, rows_V=9), "108 accumulators"),
         (ElementPlan(1, 1, 1, rows_S=25), "100 accumulators"),
     ):
-        assert message in plan.illegal(shape_of(1, "float64"))
+        assert message in plan.illegal(Shape(1, "float64"))
     case = make_case(1)
     with pytest.raises(ValueError, match="1028 threads"):
         case.launcher.planned(NodePlan(257, 1, 1))

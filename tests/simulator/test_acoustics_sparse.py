@@ -9,14 +9,8 @@ from acoustics_cases import expected_surface, expected_volume, operators, tried
 from broken import acoustics_sparse as broken
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.launch.sparse import (
-    SURFACES,
-    BernsteinLauncher,
-    BernsteinPlan,
-    Shape,
-    default_plan,
-    illegal,
-)
+from dgbook.acoustics.launch.sparse import BernsteinLauncher
+from dgbook.acoustics.plan import SURFACES, BernsteinPlan, Shape
 from dgbook.check import SimulatorError
 from dgbook.gpu import device
 from dgbook.nodal.bernstein import bernstein_basis
@@ -145,10 +139,10 @@ def test_shapes_are_those_of_the_basis(order):
     for dtype in ("float32", "float64"):
         shape = Shape(order, dtype)
         for surface in SURFACES:
-            assert not illegal(default_plan(order, dtype, surface), shape)
+            assert not BernsteinPlan.default(Shape(order, dtype), None, surface).illegal(shape)
         for name in ("factored", "optimal", "unblocked"):
             plans = tried(name, order, dtype)
-            assert plans and not any(illegal(plan, shape) for plan in plans)
+            assert plans and not any(plan.illegal(shape) for plan in plans)
 
 
 def test_what_cannot_run_is_refused():

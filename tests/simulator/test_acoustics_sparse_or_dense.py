@@ -6,32 +6,19 @@ import numpy as np
 import pytest
 from acoustics_cases import operators
 
-from dgbook.acoustics import reference, sparse_or_dense
-from dgbook.acoustics.launch import bernstein_fused, fused
-from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, BernsteinFusedPlan
+from dgbook.acoustics import reference
+from dgbook.acoustics.launch import bernstein_fused
+from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher
 from dgbook.acoustics.launch.fused import FusedLauncher
-from dgbook.acoustics.sparse_or_dense import choose_plan, default_plan, plans, subject
+from dgbook.acoustics.plan import BernsteinFusedPlan, Shape
 from dgbook.gpu import device
+from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.tune import tune
 from dgbook.nodal.fused import FusedPlan
 
 SIMULATOR = device("simulator")
 GPU = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
 SPARSE, DENSE = BernsteinFusedPlan("numba", 32, 2, 2), FusedPlan("numba", 2, 2, 2, 2)
-
-
-@pytest.fixture
-def timings(monkeypatch):
-    """What the tuner remembers, by subject."""
-    known = {}
-
-    def remembered(kind, name, device, order, dtype, legal):
-        plan = known.get(name)
-        return plan if isinstance(plan, kind) and legal(plan) else None
-
-    for module in ("acoustics.sparse_or_dense", "fused"):
-        monkeypatch.setattr(f"dgbook.{module}.remembered", remembered)
-    return known
 
 
 def du_dt(launcher, u):
@@ -50,45 +37,22 @@ def test_both_kernels_compute_the_same(order):
     u = random.standard_normal((4, operator.mesh.K, operator.basis.element.Np))
     expected = reference.rhs(operator, u)
     for plan, kind in ((SPARSE, BernsteinFusedLauncher), (DENSE, FusedLauncher)):
-        launcher = sparse_or_dense.launcher(operator, SIMULATOR, plan)
+        launcher = bernstein_fused.launcher(operator, SIMULATOR, plan)
         assert type(launcher) is kind and launcher.plan is plan
         error = np.abs(du_dt(launcher, u) - expected).max()
         assert error < 40 * np.finfo(float).eps * np.abs(expected).max()
 
 
-def test_defaults():
-    """Dense at order 1, as acoustics/stage has it."""
-    for dtype, capability, language in (
-        ("float32", (9, 0), "cuda"),
-        ("float64", (9, 0), "cuda"),
-        ("float64", None, "numba"),
-    ):
-        for order in range(1, 13):
-            plan = default_plan(order, dtype, capability, language)
-            assert isinstance(plan, FusedPlan) == (order == 1)
-            module = fused if order == 1 else bernstein_fused
-            assert plan == module.default_plan(order, dtype, capability, language)
-    assert choose_plan(1, "float32", SIMULATOR) == default_plan(1, "float32", None, "numba")
-
-
-def test_what_is_known_of_a_kernel_counts(timings):
-    """Without a comparison the default's kernel runs, in its own best plan."""
-    dense, sparse = FusedPlan("cuda", 2, 1, 1), BernsteinFusedPlan("cuda", 64, 1, 1)
-    timings |= {fused.subject("cuda"): dense, bernstein_fused.subject("cuda"): sparse}
-    assert choose_plan(1, "float32", GPU) == dense
-    assert choose_plan(3, "float32", GPU) == sparse
-    assert plans(3, "float32", GPU) == [sparse, dense]
-
-
-def test_a_comparison_counts_more(timings):
-    dense, sparse = FusedPlan("cuda", 2, 1, 1), BernsteinFusedPlan("cuda", 64, 1, 1)
-    timings[subject("cuda")] = dense
-    assert choose_plan(3, "float32", GPU) == dense
-    timings[subject("cuda")] = sparse
-    assert choose_plan(1, "float32", GPU) == sparse
-    assert choose_plan(1, "float32", GPU, "numba") == default_plan(1, "float32", None, "numba")
-    timings[subject("cuda")] = replace(dense, rows=1000)  # illegal today
-    assert choose_plan(3, "float32", GPU) == bernstein_fused.choose_plan(3, "float32", GPU)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("language", ["cuda", "numba"])
+@pytest.mark.parametrize("capability", [None, (7, 5), (9, 0)])
+def test_where_nothing_was_tuned(dtype, language, capability):
+    """Dense at order 1, as acoustics/stage has it, by the plan of the nodal basis."""
+    for order in range(1, 13):
+        shape = Shape(order, dtype)
+        kind = FusedPlan if order == 1 else BernsteinFusedPlan
+        plan = shipped(BernsteinFusedPlan, shape, capability, language)
+        assert plan == shipped(kind, shape, capability, language) and isinstance(plan, kind)
 
 
 def test_the_tuner_remembers_plans_of_either_kind(monkeypatch, tmp_path):
@@ -100,9 +64,15 @@ def test_the_tuner_remembers_plans_of_either_kind(monkeypatch, tmp_path):
     def measured(plan, *_, **__):
         return type("Timing", (), {"median": seconds[plan], "iqr": 0.0, "samples": 20})
 
+    def best(order):
+        shape = Shape(order, "float32")
+        name = SPARSE.subject(shape)
+        tune(name, list(seconds), lambda plan: plan, GPU, order, "float32", progress=False)
+        return choose(BernsteinFusedPlan, shape, GPU, "numba")
+
     monkeypatch.setattr("dgbook.gpu.tune.measure", measured)
-    tune(subject("numba"), list(seconds), lambda plan: plan, GPU, 2, "float32", progress=False)
-    assert choose_plan(2, "float32", GPU, "numba") == DENSE
+    assert best(2) == DENSE
     seconds[fast := replace(SPARSE, teams=1)] = 0.5
-    tune(subject("numba"), list(seconds), lambda plan: plan, GPU, 2, "float32", progress=False)
-    assert choose_plan(2, "float32", GPU, "numba") == fast
+    assert best(2) == best(1) == fast
+    seconds[replace(DENSE, rows=1000)] = 0.1  # cannot run
+    assert best(2) == shipped(BernsteinFusedPlan, Shape(2, "float32"), (9, 0), "numba")

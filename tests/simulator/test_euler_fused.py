@@ -11,21 +11,10 @@ from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 from dgbook.check import RaceError, SimulatorError
 from dgbook.element import NodalElement
 from dgbook.euler import reference
-from dgbook.euler.launch.fused import (
-    GROUP,
-    HEALTHY,
-    FusedLauncher,
-    FusedPlan,
-    FusedShape,
-    choose_plan,
-    default_plan,
-    illegal,
-    in_tiles,
-    plans,
-    sectors,
-    tables,
-)
+from dgbook.euler.launch.fused import GROUP, FusedLauncher, in_tiles, sectors, tables
+from dgbook.euler.plan import HEALTHY, FusedPlan, FusedShape
 from dgbook.gpu import device
+from dgbook.gpu.plan import choose, shipped
 from dgbook.mesh import along_a_curve, box, renumber
 from dgbook.time import rk4
 
@@ -220,12 +209,12 @@ def test_wrong_plans_are_refused(fields, error):
 def test_illegal_plans_are_refused():
     shape = FusedShape(6, "float64")
     plan = FusedPlan("cuda", 32, 1)
-    assert not illegal(plan, shape)
-    assert "shared" in illegal(replace(plan, threads=64), shape)
-    assert "threads" in illegal(replace(plan, threads=48), shape)
-    assert "threads" in illegal(replace(plan, threads=2048), shape)
-    assert "passes" in illegal(replace(plan, shared=False, passes=2), shape)
-    assert "Numba" in illegal(replace(plan, language="numba", points=2), shape)
+    assert not plan.illegal(shape)
+    assert "shared" in replace(plan, threads=64).illegal(shape)
+    assert "threads" in replace(plan, threads=48).illegal(shape)
+    assert "threads" in replace(plan, threads=2048).illegal(shape)
+    assert "passes" in replace(plan, shared=False, passes=2).illegal(shape)
+    assert "Numba" in replace(plan, language="numba", points=2).illegal(shape)
     with pytest.raises(ValueError, match="threads"):
         make(1, "float64", plan=FusedPlan("numba", 33, 1))
 
@@ -234,19 +223,22 @@ def test_illegal_plans_are_refused():
 def test_default_plans_are_legal(dtype):
     for order in range(7):
         for language in ("cuda", "numba"):
-            plan = default_plan(order, dtype, (9, 0), language)
+            plan = shipped(FusedPlan, FusedShape(order, dtype), (9, 0), language)
             assert plan.language == language
-            assert not illegal(plan, FusedShape(order, dtype))
-    assert choose_plan(3, dtype, SIMULATOR) == default_plan(3, dtype, None, "numba")
+            assert not plan.illegal(FusedShape(order, dtype))
+    assert choose(FusedPlan, FusedShape(3, dtype), SIMULATOR) == shipped(
+        FusedPlan, FusedShape(3, dtype), None, "numba"
+    )
 
 
 def test_the_tuner_gets_the_default_and_others():
-    gpu = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
     for order in range(7):
         for dtype in ("float32", "float64"):
             for language, least in (("cuda", 6), ("numba", 2)):
-                found = plans(order, dtype, gpu, language)
-                assert found[0] == default_plan(order, dtype, (9, 0), language)
+                shape = FusedShape(order, dtype)
+                plan = shipped(FusedPlan, shape, (9, 0), language)
+                found = plan.candidates(shape)
+                assert found[0] == plan
                 assert least < len(found) == len(set(found)) < 80
 
 

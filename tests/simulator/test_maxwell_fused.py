@@ -11,19 +11,12 @@ from maxwell_cases import BOUNDARY, scrambled
 from dgbook.check import RaceError
 from dgbook.element import NodalElement
 from dgbook.gpu import device
+from dgbook.gpu.plan import choose, shipped
 from dgbook.maxwell import reference
-from dgbook.maxwell.launch.fused import (
-    SPARE,
-    FusedLauncher,
-    FusedPlan,
-    choose_plan,
-    default_plan,
-    fused_shape,
-    illegal,
-    plans,
-    tangents,
-)
+from dgbook.maxwell.launch.fused import SPARE, FusedLauncher, tangents
+from dgbook.maxwell.plan import FusedShape
 from dgbook.mesh import along_a_curve, box
+from dgbook.nodal.fused import FusedPlan
 
 SIMULATOR = device("simulator")
 RANDOM = np.random.default_rng(5)
@@ -89,7 +82,7 @@ def test_every_plan_computes_the_same(plan):
 
 
 def test_the_default_plan():
-    case = make(2, "float32", plan=choose_plan(2, "float32", SIMULATOR))
+    case = make(2, "float32", plan=choose(FusedPlan, FusedShape(2, "float32", True), SIMULATOR))
     case.check_stage(4)
 
 
@@ -155,16 +148,16 @@ def test_wrong_plans_are_refused(fields, error):
 
 
 def test_illegal_plans_are_refused():
-    shape = fused_shape(3, "float32")
+    shape = FusedShape(3, "float32")
     tensor = FusedPlan("cuda", 1, 16, 1, tensor=True)
-    assert not illegal(tensor, shape, (8, 0))
-    assert "8.0" in illegal(tensor, shape, (7, 5))
-    assert "16" in illegal(replace(tensor, elements_inline=8), shape, (9, 0))
-    assert "threads" in illegal(FusedPlan("numba", 100, 1, 1), shape)
-    assert "elements" in illegal(FusedPlan("numba", SPARE, 2, 20), shape)
-    assert "shared" in illegal(FusedPlan("numba", 50, 2, 1), shape)
-    assert "accumulators" in illegal(FusedPlan("numba", 2, 3, 2), shape)
-    assert "columns" in illegal(FusedPlan("numba", 2, 1, 1, 4), fused_shape(2, "float32"))
+    assert not tensor.illegal(shape, (8, 0))
+    assert "8.0" in tensor.illegal(shape, (7, 5))
+    assert "16" in replace(tensor, elements_inline=8).illegal(shape, (9, 0))
+    assert "threads" in FusedPlan("numba", 100, 1, 1).illegal(shape)
+    assert "elements" in FusedPlan("numba", SPARE, 2, 20).illegal(shape)
+    assert "shared" in FusedPlan("numba", 50, 2, 1).illegal(shape)
+    assert "accumulators" in FusedPlan("numba", 2, 3, 2).illegal(shape)
+    assert "columns" in FusedPlan("numba", 2, 1, 1, 4).illegal(FusedShape(2, "float32"))
     case = make(1, "float64")
     with pytest.raises(ValueError, match="tensor"):
         case.launcher.planned(FusedPlan("cuda", 1, 8, 1, tensor=True))
@@ -177,16 +170,17 @@ def test_default_plans_are_legal(dtype, capability):
     for order in range(1, 11):
         for language in ("cuda", "numba"):
             for materials in (False, True):
-                plan = default_plan(order, dtype, capability, language)
+                plan = shipped(FusedPlan, FusedShape(order, dtype, True), capability, language)
                 assert plan.language == language
-                assert not illegal(plan, fused_shape(order, dtype, materials), capability)
+                assert not plan.illegal(FusedShape(order, dtype, materials), capability)
 
 
 def test_the_tuner_gets_the_default_and_others():
-    gpu = replace(SIMULATOR, kind="cuda", compute_capability=(9, 0))
+    shape = FusedShape(4, "float32", True)
     for language in ("cuda", "numba"):
-        found = plans(4, "float32", gpu, language)
-        assert found[0] == default_plan(4, "float32", (9, 0), language)
+        plan = shipped(FusedPlan, shape, (9, 0), language)
+        found = plan.candidates(shape, (9, 0))
+        assert found[0] == plan
         assert len(found) == len(set(found)) > 10
 
 

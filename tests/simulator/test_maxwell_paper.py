@@ -13,7 +13,7 @@ from dgbook.element import NodalElement
 from dgbook.gpu import device
 from dgbook.maxwell import reference
 from dgbook.maxwell.launch.paper import PaperLauncher
-from dgbook.maxwell.plan import DifferentiatePlan, GatherPlan, LiftPlan, PaperPlan, default_plan
+from dgbook.maxwell.plan import DifferentiatePlan, GatherPlan, LiftPlan, PaperPlan, shape_of
 from dgbook.mesh import box, geometric_factors
 from dgbook.time import lsrk45
 
@@ -65,7 +65,7 @@ def make_case(order, dtype="float64", plan=None, cells=(1, 1, 1), boundary=None,
         for d in (dtype, "float64")
     ]
     u, res = random.standard_normal((2, 6, mesh.K, element.Np)).astype(dtype)
-    plan = plan or default_plan(order, dtype)
+    plan = plan or PaperPlan.default(shape_of(order, dtype))
     return Case(PaperLauncher(operators[0], SIMULATOR, plan), operators[1], u, res)
 
 
@@ -145,7 +145,7 @@ def test_a_stage_in_place(name, stage):
 
 
 def plan_of(order, dtype="float64", **parts):
-    return replace(default_plan(order, dtype), **parts)
+    return replace(PaperPlan.default(shape_of(order, dtype)), **parts)
 
 
 def lift_and_gradient(case):

@@ -172,8 +172,8 @@ class InPlace(NumpyLauncher):
 
 @pytest.fixture
 def numpy_launchers(monkeypatch):
-    monkeypatch.setitem(PATHS, "fused", NumpyLauncher)
-    monkeypatch.setitem(PATHS, "paper", InPlace)
+    monkeypatch.setitem(PATHS, "fused", (NumpyLauncher,))
+    monkeypatch.setitem(PATHS, "paper", (InPlace,))
 
 
 def test_a_step_with_kernels(path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,245 +11,25 @@ import numpy as np
 
 from dgbook.acoustics.kernels.bernstein_fused import (
     BYTES,
-    GEOMETRY,
     GHOST,
     HALF,
     make_bernstein_fused,
 )
-from dgbook.acoustics.launch.sparse import Shape
+from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.plan import BernsteinFusedPlan, Shape
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.reference import Operator
-from dgbook.arguments import check_choice, check_counts
 from dgbook.element import BernsteinElement, multi_indices
 from dgbook.element.bernstein import lattice_position
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import (
-    MAX_BLOCKS,
-    MAX_THREADS,
-    MAX_UNROLL,
-    WARP,
-    architecture,
-    resident_blocks,
-)
+from dgbook.gpu.plan import choose, require_legal
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.nodal.bernstein import BernsteinBasis
-from dgbook.nodal.fused import (
-    LANGUAGES,
-    SPARE,
-    FusedStage,
-    fastest,
-    lengthened,
-    links_along,
-    shared_limit,
-)
+from dgbook.nodal.fused import SPARE, FusedPlan, FusedStage, lengthened, links_along
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "bernstein_fused.cu"
-MAX_ROUNDS = 4
-"""Points of the faces that a thread keeps in registers, four numbers each and those they meet."""
-
-
-@dataclass(frozen=True)
-class BernsteinFusedPlan:
-    """Who works on what in the fused kernel.
-
-    Parameters
-    ----------
-    language : {"cuda", "numba"}
-        CUDA C++ or Numba: the same algorithm, kernels/bernstein_fused.cu and .py.
-    lanes : int
-        Threads of a team, a multiple of 32. A team of 32 waits for no other threads.
-    elements : int
-        Elements that a team works on at a time: their points are dealt to its threads.
-    teams : int
-        Teams a block.
-    blocks : int
-        Blocks that a multiprocessor should hold, CUDA C++ only: the compiler limits the registers.
-    unroll : int
-        Turns of the loop over points that end a stage, CUDA C++ only, that are under way together.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no positive integer, or the language unknown.
-    """
-
-    language: str
-    lanes: int
-    elements: int
-    teams: int
-    blocks: int = 1
-    unroll: int = 1
-
-    def __post_init__(self) -> None:
-        check_choice("language", self.language, LANGUAGES)
-        check_counts(self, "lanes", "elements", "teams", "blocks", "unroll")
-
-    @property
-    def threads(self) -> int:
-        """Threads a block."""
-        return self.teams * self.lanes
-
-    @property
-    def elements_of_block(self) -> int:
-        """Elements a block."""
-        return self.teams * self.elements
-
-
-# ----------------------------------------------------------------------------------------- plans
-
-
-def shared_bytes(plan: BernsteinFusedPlan, shape: Shape) -> int:
-    """Shared memory of a block.
-
-    Of each element the derivatives in degree N - 1, fluxes, the state and the slices, four numbers
-    each; for CUDA C++ geometry and links, too.
-    """
-    points = (shape.Np - shape.Nfp) + shape.Nfp + 2 * shape.Np
-    described = GEOMETRY * shape.itemsize + 4 * 4 if plan.language == "cuda" else 0
-    return plan.elements_of_block * (4 * points * shape.itemsize + described)
-
-
-def illegal(
-    plan: BernsteinFusedPlan, shape: Shape, capability: tuple[int, int] | None = None
-) -> str:
-    """Why a plan cannot run on a device of that compute capability, or an empty string.
-
-    Without a capability the limits are those of every device, 48 KiB of shared memory a block.
-    """
-    if plan.lanes % WARP:
-        return f"lanes = {plan.lanes}; allowed: multiples of {WARP}"
-    if plan.threads > MAX_THREADS:
-        return f"{plan.threads} threads; allowed: {MAX_THREADS}"
-    if plan.blocks > MAX_BLOCKS or plan.unroll > MAX_UNROLL:
-        return (
-            f"blocks = {plan.blocks}, unroll = {plan.unroll}; allowed: {MAX_BLOCKS}, {MAX_UNROLL}"
-        )
-    if plan.elements_of_block > SPARE:
-        return f"{plan.elements_of_block} elements a block; allowed: {SPARE}"
-    rounds = -(-plan.elements * shape.Nfp // plan.lanes)
-    if rounds > MAX_ROUNDS:
-        return f"{rounds} points of the faces a thread; allowed: {MAX_ROUNDS}"
-    limit = shared_limit(plan.language, capability)
-    if shared_bytes(plan, shape) > limit:
-        return f"{shared_bytes(plan, shape)} bytes shared; allowed: {limit}"
-    return ""
-
-
-# Threads of a team, its elements and teams a block, by order: of the ways to give every thread at
-# most one point of the faces, those that leave few threads idle, with as few warps as can be.
-TEAMS = {
-    1: (32, 10, 4),
-    2: (32, 5, 4),
-    3: (32, 3, 4),
-    4: (32, 2, 4),
-    5: (64, 3, 1),
-    6: (32, 1, 4),
-    7: (128, 3, 1),
-    8: (96, 2, 1),
-    9: (64, 1, 1),
-}
-FIT = {"float32": 64, "float64": 80}
-"""Registers a thread that suffice for one point of the faces."""
-
-
-def default_plan(
-    order: int,
-    dtype: str,
-    capability: tuple[int, int] | None = None,
-    language: str = "cuda",
-) -> BernsteinFusedPlan:
-    """What needs few instructions and leaves room for many warps.
-
-    Above order 9, and where shared memory is small, a team has one element and as many threads as
-    a face has points.
-    """
-    shape = Shape(order, np.dtype(dtype).name)
-    small = (padded(shape.Nfp, WARP), 1, 1)
-    for lanes, elements, teams in (TEAMS.get(order, small), small):
-        plan = BernsteinFusedPlan(language, lanes, elements, teams)
-        if language == "cuda":
-            plan = replace(plan, blocks=_blocks(plan, shape, FIT[shape.dtype], capability))
-        if not illegal(plan, shape, capability):
-            break
-    return plan
-
-
-def plans(
-    order: int, dtype: str, device: Device, language: str = "cuda"
-) -> list[BernsteinFusedPlan]:
-    """The plans worth trying, the default first.
-
-    Teams of one warp to six, with as many elements as give each thread one point of the faces, or
-    two: four of either, those that need fewest instructions an element. For CUDA C++ with two
-    limits of the registers each; the default also with fewer registers, and with two turns of the
-    last loop under way together.
-    """
-    shape, capability = Shape(order, np.dtype(dtype).name), device.compute_capability
-    default, fit = default_plan(order, dtype, capability, language), FIT[shape.dtype]
-    found = [default]
-    if language == "cuda":
-        fewer = _blocks(default, shape, fit - 16, capability)
-        found += [replace(default, unroll=2), replace(default, blocks=fewer)]
-    for rounds, least in ((1, fit - 16), (2, fit + 16)):
-        dealt = [
-            BernsteinFusedPlan(language, lanes, elements, 4 if lanes == WARP else 1)
-            for lanes in range(WARP, 7 * WARP, WARP)
-            if (elements := rounds * lanes // shape.Nfp)
-        ]
-        legal = [plan for plan in dealt if not illegal(plan, shape, capability)]
-        for plan in sorted(legal, key=lambda plan: _instructions(plan, shape))[:4]:
-            if language == "numba":
-                found.append(plan)
-                continue
-            for registers in (least, least + 16):
-                blocks = _blocks(plan, shape, registers, capability)
-                found.append(replace(plan, blocks=blocks))
-    return list(dict.fromkeys(found))
-
-
-def _instructions(plan: BernsteinFusedPlan, shape: Shape) -> float:
-    """About how many instructions threads execute an element, idle ones counted."""
-    lower = shape.Np - shape.Nfp
-    per_thread = 110 + sum(
-        instructions * -(-plan.elements * points // plan.lanes)
-        for points, instructions in (
-            (shape.Nfp, 250 + 14 * shape.order),
-            (lower, 40),
-            (shape.Np, 110),
-        )
-    )
-    return per_thread * plan.lanes / plan.elements
-
-
-def _blocks(
-    plan: BernsteinFusedPlan,
-    shape: Shape,
-    registers: int,
-    capability: tuple[int, int] | None,
-) -> int:
-    """Blocks that fit on a multiprocessor if a thread has so many registers; 1 or more."""
-    limits = architecture(capability or (7, 5))
-    return max(1, resident_blocks(limits, plan.threads, registers, shared_bytes(plan, shape)))
-
-
-def subject(language: str) -> str:
-    """Under which name the tuner remembers timings of the fused kernel."""
-    return f"acoustics/bernstein/sparse/{language}"
-
-
-def choose_plan(
-    order: int, dtype: str, device: Device, language: str | None = None
-) -> BernsteinFusedPlan:
-    """The fastest plan known for a device, see `dgbook.nodal.fused.fastest`."""
-    shape = Shape(order, np.dtype(dtype).name)
-    return fastest(
-        BernsteinFusedPlan, subject, default_plan,
-        lambda plan, capability: illegal(plan, shape, capability),
-        order, dtype, device, language,
-    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -397,8 +176,7 @@ class BernsteinFusedLauncher(FusedStage):
         In the Bernstein basis, with the flux "upwind" or "penalty". Its dtype is the kernel's.
     device : Device
         "cuda", or "simulator", where Numba's kernel runs.
-    plan : BernsteinFusedPlan, optional
-        If not given, what `choose_plan` says.
+    plan : BernsteinFusedPlan
 
     Raises
     ------
@@ -426,9 +204,7 @@ class BernsteinFusedLauncher(FusedStage):
         "boundary",
     )
 
-    def __init__(
-        self, operator: Operator, device: Device, plan: BernsteinFusedPlan | None = None
-    ) -> None:
+    def __init__(self, operator: Operator, device: Device, plan: BernsteinFusedPlan) -> None:
         if not isinstance(operator.basis, BernsteinBasis):
             raise ValueError("operator.basis is nodal; allowed: the Bernstein basis")
         described = geometry(operator)
@@ -460,11 +236,10 @@ class BernsteinFusedLauncher(FusedStage):
             for group, type_ in ((integers, np.uint32), (reals, self.real))
             for name, values in group.items()
         }
-        self._load(plan or choose_plan(operator.order, dtype, device))
+        self._load(plan)
 
     def _load(self, plan: BernsteinFusedPlan) -> None:
-        if trouble := illegal(plan, self.shape, self.device.compute_capability):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape, self.device.compute_capability)
         self.plan = plan
         for name in ("squares", "weights"):
             table = self.lookup[name]
@@ -475,7 +250,7 @@ class BernsteinFusedLauncher(FusedStage):
 
     def _launch(self) -> tuple[int, int, int]:
         blocks = -(-self.K // self.plan.elements_of_block)
-        return blocks, self.plan.threads, shared_bytes(self.plan, self.shape)
+        return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)
 
     # -- states ----------------------------------------------------------------------------
 
@@ -509,3 +284,28 @@ class BernsteinFusedLauncher(FusedStage):
         x = map_derivatives(mesh.vertices, mesh.elements[self.order])
         J = np.linalg.det(x)[:, None, None]
         return 2 / J * x.transpose(0, 2, 1)
+
+
+def launcher(
+    operator: Operator, device: Device, plan: BernsteinFusedPlan | FusedPlan | None = None
+) -> BernsteinFusedLauncher | FusedLauncher:
+    """What launches a fused stage in the Bernstein basis: the sparse or the dense one.
+
+    The nodal basis's kernel takes derivatives and lift as dense matrices. With those of the
+    Bernstein basis it computes the Bernstein operator, as fast as the nodal one: control points of
+    two elements meet on a face as nodes do, and a flux that is linear with the same factors all
+    over a face does to control points what it does to values. The sparse kernel
+    (kernels/bernstein_fused.cu) does less, but waits for each slice of its lift: where elements are
+    smallest, the dense one is faster.
+
+    Parameters
+    ----------
+    operator, device
+        As of `BernsteinFusedLauncher`.
+    plan : BernsteinFusedPlan or FusedPlan, optional
+        Of the sparse or of the dense kernel; if not given, what `dgbook.gpu.plan.choose` says.
+    """
+    shape = Shape(operator.order, operator.weights.dtype.name)
+    plan = plan or choose(BernsteinFusedPlan, shape, device)
+    kind = FusedLauncher if isinstance(plan, FusedPlan) else BernsteinFusedLauncher
+    return kind(operator, device, plan)

@@ -2,244 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from dgbook.acoustics.kernels.fused import GEOMETRY, make_fused
+from dgbook.acoustics.kernels.fused import make_fused
 from dgbook.acoustics.launch.nodal import MOST
-from dgbook.acoustics.problem import FIELDS
+from dgbook.acoustics.plan import Shape
 from dgbook.acoustics.reference import Operator
-from dgbook.element import space_dimension
-from dgbook.gpu import Device, Kernel, limits
-from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import ARCHITECTURES, WARP
+from dgbook.gpu import Device, Kernel
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.nodal.fused import (
     SPARE,
-    TENSOR_PAYS,
     TILE,
-    VECTOR_BYTES,
-    Defaults,
     FusedPlan,
-    NodalShape,
     NodalStage,
     for_tensor_cores,
     for_threads,
-    illegal,
     lengthened,
     links_along,
     macros,
-    tensor_plan,
 )
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused.cu"
-UNROLLS = (1, 2, 4, 5)  # columns at a time that Numba's kernel can take
-REGISTERS = {1: (64, 72, 80), 2: (80, 128), 3: (96, 128), 4: (128, 168), 5: (168, 224)}
-"""Of a thread, by tiles of nodes that its warp works on: what a tuner lets the compiler have."""
-MULTIPROCESSOR = ARCHITECTURES[9, 0]  # for whose shared memory a tuner's plans are made
-MAX_WASTE = 0.15  # of a warp's tiles of nodes: more are not worth trying
-
-
-@dataclass(frozen=True)
-class FusedShape(NodalShape):
-    """The sizes that the kernels close over."""
-
-    fields: ClassVar[int] = len(FIELDS)
-
-    @property
-    def width(self) -> int:
-        """Numbers of a node that lie together, 16 bytes."""
-        return VECTOR_BYTES // self.itemsize
-
-    @property
-    def size(self) -> int:
-        """Numbers in the state of an element."""
-        return self.fields * self.Np
-
-    def place(self, field: int) -> int:
-        """How far a field of a node lies behind the node's p.
-
-        Nodes of an element follow each other, `width` fields of each: in fp64 first p and W_1 of
-        all nodes, then W_2 and W_3.
-        """
-        return field // self.width * self.width * self.Np + field % self.width
-
-    def shared_bytes(self, plan: FusedPlan) -> int:
-        """Shared memory of a block: states and face numbers; for CUDA C++ geometry and links too.
-
-        The elements begin a number of vectors apart that leaves them in different banks, see
-        kernels/fused.cu.
-        """
-        if plan.language == "numba":
-            return plan.elements * (self.size + 4 * self.Nfp) * self.itemsize
-        words = self.fields // self.width  # vectors a node
-        if plan.tensor:
-            columns, face = padded(self.Np, self.step), padded(self.Nfp, self.step)
-            state = columns | 1 if words == 1 else _apart(words * columns, 4)
-            flux = _apart(4 * face // self.width, 2)
-        else:
-            state = words * padded(self.Np, 2) | 1
-            flux = 4 * padded(self.Nfp, 2) // self.width | 1
-        described = GEOMETRY * self.itemsize + 4 * 4
-        return plan.elements * (VECTOR_BYTES * (state + flux) + described)
-
-    def stuck(self, plan: FusedPlan) -> str:
-        """Why Numba's kernel cannot take so many columns at a time, or an empty string."""
-        if plan.unroll in UNROLLS and self.Np % plan.unroll == 0:
-            return ""
-        return f"{plan.unroll} columns at a time; allowed: of {UNROLLS} those that divide {self.Np}"
-
-
-def _apart(vectors: int, rest: int) -> int:
-    """The next number that leaves `rest` when divided by 8."""
-    return vectors + (rest - vectors) % 8
-
-
-def fused_shape(order: int, dtype: str) -> FusedShape:
-    """The shape of tetrahedra of an order."""
-    return FusedShape(space_dimension(3, order), space_dimension(2, order), np.dtype(dtype).name)
-
-
-# ----------------------------------------------------------------------------------------- plans
-
-# By order: on tensor cores, without them, and in Numba. In fp32 those of orders 1 to 3 and 5 to 8,
-# in fp64 those of 1 to 3, 5 and 7 are the fastest of all tried on an H200; the others were chosen
-# by registers, spills and resident warps.
-TENSOR = {
-    "float32": {
-        4: tensor_plan(1, 16, 1, 1, 5),
-        5: tensor_plan(1, 16, 1, 2, 4),
-        6: tensor_plan(1, 16, 1, 2, 2),
-        7: tensor_plan(1, 16, 2, 2, 2),
-        8: tensor_plan(1, 16, 2, 1, 2),
-        9: tensor_plan(1, 16, 4, 1, 2),
-        10: tensor_plan(1, 16, 3, 1, 1),
-        11: tensor_plan(1, 16, 3, 1, 1),
-        12: tensor_plan(1, 16, 3, 1, 1),
-    },
-    "float64": {
-        1: tensor_plan(1, 8, 1, 2, 32),
-        2: tensor_plan(1, 8, 2, 2, 16),
-        3: tensor_plan(1, 8, 1, 2, 10),
-        4: tensor_plan(1, 8, 1, 2, 5),
-        5: tensor_plan(1, 8, 1, 4, 4),
-        6: tensor_plan(1, 8, 3, 2, 4),
-        7: tensor_plan(1, 8, 1, 2, 2),
-        8: tensor_plan(1, 8, 3, 2, 2),
-        9: tensor_plan(1, 8, 2, 4, 1),
-        10: tensor_plan(1, 8, 4, 2, 1),
-        11: tensor_plan(1, 8, 3, 2, 1),
-        12: tensor_plan(1, 8, 3, 2, 1),
-    },
-}
-PLAIN = {
-    "float32": {
-        1: FusedPlan("cuda", 32, 1, 1, 1, 8),
-        2: FusedPlan("cuda", 6, 2, 1, 1, 16),
-        3: FusedPlan("cuda", 3, 4, 1, 2, 12),
-        4: FusedPlan("cuda", 7, 2, 2, 2, 5),
-        5: FusedPlan("cuda", 9, 2, 4, 2, 4),
-        6: FusedPlan("cuda", 6, 2, 4, 2, 4),
-        7: FusedPlan("cuda", 2, 4, 2, 2, 4),
-        8: FusedPlan("cuda", 2, 4, 2, 2, 2),
-        9: FusedPlan("cuda", 2, 4, 2, 1, 2),
-    },
-    "float64": {
-        1: FusedPlan("cuda", 32, 1, 1, 2, 8),
-        2: FusedPlan("cuda", 12, 1, 1, 2, 6),
-        3: FusedPlan("cuda", 6, 2, 1, 2, 4),
-        4: FusedPlan("cuda", 4, 2, 1, 2, 3),
-        5: FusedPlan("cuda", 4, 2, 1, 2, 2),
-        6: FusedPlan("cuda", 2, 2, 1, 2, 2),
-        7: FusedPlan("cuda", 2, 2, 1, 2, 2),
-        8: FusedPlan("cuda", 1, 2, 1, 2, 2),
-        9: FusedPlan("cuda", 1, 2, 1, 2, 2),
-    },
-}
-NUMBA = {
-    "float32": {
-        1: FusedPlan("numba", 32, 1, 1, 4),
-        2: FusedPlan("numba", 24, 2, 2, 5),
-        3: FusedPlan("numba", 12, 2, 2, 5),
-        4: FusedPlan("numba", 7, 2, 2, 5),
-        5: FusedPlan("numba", 4, 4, 2, 4),
-        6: FusedPlan("numba", 3, 4, 2, 4),
-        7: FusedPlan("numba", 2, 4, 2, 5),
-        8: FusedPlan("numba", 1, 4, 2, 5),
-        9: FusedPlan("numba", 1, 4, 2, 5),
-    },
-    "float64": {
-        1: FusedPlan("numba", 32, 1, 1, 4),
-        2: FusedPlan("numba", 12, 2, 1, 5),
-        3: FusedPlan("numba", 6, 2, 1, 5),
-        4: FusedPlan("numba", 3, 2, 1, 5),
-        5: FusedPlan("numba", 4, 2, 1, 4),
-        6: FusedPlan("numba", 3, 2, 1, 4),
-        7: FusedPlan("numba", 2, 2, 1, 5),
-        8: FusedPlan("numba", 1, 2, 1, 5),
-        9: FusedPlan("numba", 1, 2, 1, 5),
-    },
-}
-
-DEFAULTS = Defaults("acoustics", fused_shape, TENSOR, PLAIN, NUMBA)
-default_plan, choose_plan, subject = DEFAULTS.default_plan, DEFAULTS.choose_plan, DEFAULTS.subject
-
-
-def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> list[FusedPlan]:
-    """The plans worth trying, the default first: all ways to share loads, in blocks of a few sizes.
-
-    Where tensor cores pay, others are tried only for elements of few nodes, which leave tiles half
-    empty. The number of blocks that a multiprocessor should hold follows from the registers that a
-    thread may have.
-    """
-    shape, capability = fused_shape(order, dtype), device.compute_capability
-    found = [default_plan(order, dtype, capability, language)]
-    if language == "numba":
-        for inline, nodes in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2)):
-            wide = -(-shape.Np // nodes)
-            for rows in {max(1, size // wide) for size in (64, 128)}:
-                found += [FusedPlan("numba", rows, inline, nodes, columns) for columns in (2, 4, 5)]
-    else:
-        pays = capability in TENSOR_PAYS
-        found += _tensor_plans(shape) if pays else []
-        found += _plain_plans(shape) if not pays or shape.Np <= 20 else []
-    legal = (plan for plan in found if not illegal(plan, shape, capability))
-    return list(dict.fromkeys(legal))
-
-
-def _plain_plans(shape: FusedShape) -> list[FusedPlan]:
-    found = []
-    for inline, nodes in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2), (2, 4)):
-        wide = -(-shape.Np // nodes)
-        warps = 32 if inline * nodes <= 2 else 24  # resident, with registers for the accumulators
-        for rows in {max(1, size // wide) for size in (64, 128)}:
-            blocks = max(1, warps * WARP // padded(rows * wide, WARP))
-            found += [FusedPlan("cuda", rows, inline, nodes, n, blocks) for n in (1, 2)]
-    return found
-
-
-def _tensor_plans(shape: FusedShape) -> list[FusedPlan]:
-    tiles = -(-shape.Np // TILE)
-    unrolls = (1, 2) if shape.itemsize == 4 or tiles < 3 else (2, 4)
-    found = []
-    for nodes, choices in REGISTERS.items():
-        warps = -(-tiles // nodes)
-        if nodes > 1 and nodes * warps > (1 + MAX_WASTE) * tiles:
-            continue
-        for rows in (1, 2, 4):
-            for registers in choices:
-                blocks = limits.REGISTERS // (registers * rows * warps * WARP)
-                plan = tensor_plan(rows, shape.half, nodes, 1, max(1, blocks))
-                fit = MULTIPROCESSOR.shared // (shape.shared_bytes(plan) + 1024)
-                plan = replace(plan, blocks=max(1, min(blocks, fit)))
-                if rows == 1 or rows * warps <= 16:
-                    found += [replace(plan, unroll=unroll) for unroll in unrolls]
-    return found
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -281,7 +70,7 @@ def _map(operator: Operator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=64)
-def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
+def kernel(shape: Shape, plan: FusedPlan) -> Kernel | CudaKernel:
     """The kernel, compiled once for equal arguments."""
     if plan.language == "numba":
         return make_fused(shape, plan)
@@ -292,10 +81,10 @@ class FusedLauncher(NodalStage):
     """A whole stage of the upwind or the penalty scheme in one kernel, by dense matrices.
 
     They are those of the operator's basis. In the Bernstein basis all that is said of nodes holds
-    of control points, see `dgbook.acoustics.sparse_or_dense`.
+    of control points, see `dgbook.acoustics.launch.bernstein_fused.launcher`.
 
     A state on the device is flat: element by element along a curve that fills space, node by node
-    (see `FusedShape.place`), p and the contravariant velocities W_i = J grad r_i . v, i = 1, 2, 3;
+    (see `Shape.place`), p and the contravariant velocities W_i = J grad r_i . v, i = 1, 2, 3;
     then room for `SPARE` more elements. A divergence needs 3 products with an entry of D and not 9;
     what flows through face i is W_i, in the same units on either side; and the flux has rank 1, so
     that one number a face node is lifted.
@@ -307,7 +96,7 @@ class FusedLauncher(NodalStage):
     device : Device
         "cuda", or "simulator", where Numba's kernel runs.
     plan : FusedPlan, optional
-        If not given, what `choose_plan` says.
+        If not given, what `dgbook.gpu.plan.choose` says.
 
     Raises
     ------
@@ -334,7 +123,7 @@ class FusedLauncher(NodalStage):
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
         dtype = operator.weights.dtype.name
         super().__init__(operator, device, dtype)
-        self.shape = fused_shape(operator.order, dtype)
+        self.shape = Shape(operator.order, dtype)
         self.size = (operator.trace.K + SPARE) * self.shape.size
         if self.size >= MOST:
             raise ValueError(
@@ -350,7 +139,7 @@ class FusedLauncher(NodalStage):
             "geometry": self._flat(described, self.real),
             "boundary": self._flat(np.append(boundary(operator), 0.0), self.real),
         }
-        self._load(plan or choose_plan(operator.order, dtype, device))
+        self._load(plan or choose(FusedPlan, self.shape, device))
 
     def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
         basis, element = self.operator.basis, self.operator.basis.element

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -13,164 +12,18 @@ from dgbook.acoustics.kernels.element_lift import make_element_lift
 from dgbook.acoustics.kernels.element_volume import make_element_volume
 from dgbook.acoustics.kernels.node_surface import make_node_surface
 from dgbook.acoustics.kernels.node_volume import make_node_volume
+from dgbook.acoustics.plan import ElementPlan, NodePlan, Shape
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.reference import NodalBasis, Operator
-from dgbook.arguments import check_counts
-from dgbook.element import space_dimension
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
+from dgbook.gpu.plan import choose, require_legal
 from dgbook.nodal.launching import StageByKernels
 from dgbook.time import lsrk45
 
-MAX_ACCUMULATORS = 96  # of a thread: so many the compiler keeps in registers, in fp64 too
 MOST = 2**32  # entries of an array, whose indices have 32 bits
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The sizes that the kernels close over.
-
-    Attributes
-    ----------
-    Np, Nfp : int
-        Nodes of an element and of a face.
-    dtype : str
-    """
-
-    Np: int
-    Nfp: int
-    dtype: str
-
-    @property
-    def Nf(self) -> int:
-        """Face nodes of an element, 4 Nfp."""
-        return 4 * self.Nfp
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a real number."""
-        return np.dtype(self.dtype).itemsize
-
-
-def shape_of(order: int, dtype: str) -> Shape:
-    """The shape of tetrahedra of an order."""
-    return Shape(space_dimension(3, order), space_dimension(2, order), np.dtype(dtype).name)
-
-
-@dataclass(frozen=True)
-class NodePlan:
-    """How many elements a block of the node-per-thread kernels works on (chan2015, section 4.2).
-
-    Parameters
-    ----------
-    K_V, K_S, K_U : int
-        Of the volume kernel, the surface kernel and the update. A block has Np threads an element,
-        that of the surface kernel max(Np, 4 Nfp).
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is no positive integer.
-    """
-
-    K_V: int
-    K_S: int
-    K_U: int
-
-    def __post_init__(self) -> None:
-        check_counts(self)
-
-    def shared_bytes(self, shape: Shape) -> dict[str, int]:
-        """Shared memory of a block of each kernel."""
-        word = len(FIELDS) * shape.itemsize
-        return {"volume": word * self.K_V * shape.Np, "surface": word * self.K_S * shape.Nf}
-
-    def threads(self, shape: Shape) -> dict[str, int]:
-        """Threads of a block of each kernel."""
-        return {
-            "volume": self.K_V * shape.Np,
-            "surface": self.K_S * max(shape.Np, shape.Nf),
-            "update": self.K_U * shape.Np,
-        }
-
-    def illegal(self, shape: Shape) -> str:
-        """Why this plan cannot run, or an empty string."""
-        return _beyond_limits(self, shape)
-
-
-@dataclass(frozen=True)
-class ElementPlan:
-    """How the element-per-thread kernels are blocked (chan2015, section 4.2.1).
-
-    Parameters
-    ----------
-    K_V, K_S, K_U : int
-        Elements a block of the volume kernel, of the flux and the lift kernel, and of the update.
-        But for the update, which has Np threads an element, they are threads, best in warps.
-    rows_V, rows_S : int
-        Rows of a sub-block of the derivative matrices and of the lift. A thread has 12 and 4
-        accumulators a row.
-    columns : int
-        Columns of a sub-block.
-    parts : int
-        Blocks of threads among which the blocks of rows of the same elements are shared out; 1 in
-        the paper. More of them occupy a GPU that has more multiprocessors than the mesh warps.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If one is no positive integer.
-    """
-
-    K_V: int
-    K_S: int
-    K_U: int
-    rows_V: int = 4
-    rows_S: int = 8
-    columns: int = 16
-    parts: int = 1
-
-    def __post_init__(self) -> None:
-        check_counts(self)
-
-    def shared_bytes(self, shape: Shape) -> dict[str, int]:
-        """Shared memory of a block of each kernel."""
-        word = self.columns * shape.itemsize
-        return {"volume": 3 * word * self.rows_V, "lift": word * self.rows_S}
-
-    def threads(self, shape: Shape) -> dict[str, int]:
-        """Threads of a block of each kernel."""
-        return {
-            "volume": self.K_V,
-            "flux": self.K_S,
-            "lift": self.K_S,
-            "update": self.K_U * shape.Np,
-        }
-
-    def illegal(self, shape: Shape) -> str:
-        """Why this plan cannot run, or an empty string."""
-        accumulators = max(12 * self.rows_V, 4 * self.rows_S)
-        if accumulators > MAX_ACCUMULATORS:
-            return f"{accumulators} accumulators a thread; allowed: {MAX_ACCUMULATORS}"
-        return _beyond_limits(self, shape)
-
-
 Plan = NodePlan | ElementPlan
-
-
-def default_plan(order: int, dtype: str, by_node: bool = True) -> Plan:
-    """A good plan where nothing has been measured: about 256 threads a block of nodes, 64 elements.
-
-    Parameters
-    ----------
-    order : int
-    dtype : str
-    by_node : bool
-        Whether a thread has a node, or an element.
-    """
-    shape = shape_of(order, dtype)
-    K_V, K_S = (max(1, 256 // n) for n in (shape.Np, max(shape.Np, shape.Nf)))
-    return NodePlan(K_V, K_S, K_V) if by_node else ElementPlan(64, 64, K_V)
 
 
 @lru_cache(maxsize=256)
@@ -209,7 +62,7 @@ class NodalLauncher(StageByKernels):
     device : Device
         "cuda" or "simulator".
     plan : NodePlan or ElementPlan, optional
-        A default `NodePlan` if not given.
+        If not given, the `NodePlan` that `dgbook.gpu.plan.choose` says.
 
     Raises
     ------
@@ -222,7 +75,7 @@ class NodalLauncher(StageByKernels):
             raise ValueError("operator.basis is a Bernstein basis; allowed: 'nodal'")
         dtype = operator.weights.dtype.name
         super().__init__(operator, device, dtype)
-        self.shape = shape_of(operator.order, dtype)
+        self.shape = Shape(operator.order, dtype)
         self.K = operator.mesh.K
         self.size = len(FIELDS) * self.K * self.shape.Np
         largest = len(FIELDS) * self.K * max(self.shape.Np, self.shape.Nf)
@@ -240,11 +93,10 @@ class NodalLauncher(StageByKernels):
             "faces": self._flat(_faces(operator), self.real),
             "mirrors": self._flat(mirrors, self.real),
         }
-        self._load(plan or default_plan(operator.order, dtype))
+        self._load(plan or choose(NodePlan, self.shape, device))
 
     def _load(self, plan: Plan) -> None:
-        if trouble := plan.illegal(self.shape):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape)
         self.plan, self.by_node = plan, isinstance(plan, NodePlan)
         self.kernels = dict(kernels(self.shape, plan))
         self.update_threads = plan.K_U * self.shape.Np
@@ -335,13 +187,3 @@ def _filled(columns: np.ndarray, rows: int) -> np.ndarray:
     """Columns of a matrix, (..., Np), filled up by zeros to a multiple of `rows`."""
     missing = -columns.shape[-1] % rows
     return np.pad(columns, [*((0, 0),) * (columns.ndim - 1), (0, missing)])
-
-
-def _beyond_limits(plan: Plan, shape: Shape) -> str:
-    for name, threads in plan.threads(shape).items():
-        if threads > MAX_THREADS:
-            return f"{name}: {threads} threads a block; allowed: {MAX_THREADS}"
-    for name, shared in plan.shared_bytes(shape).items():
-        if shared > STATIC_SHARED_LIMIT:
-            return f"{name}: {shared} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
-    return ""

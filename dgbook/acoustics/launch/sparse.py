@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,137 +15,21 @@ from dgbook.acoustics.kernels.bern_volume import (
     make_computed_row,
     make_stored_row,
 )
+from dgbook.acoustics.plan import BernsteinPlan, Shape
 from dgbook.acoustics.problem import FIELDS
 from dgbook.acoustics.reference import Operator
-from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT
-from dgbook.nodal.bernstein import LANES, BernsteinBasis
+from dgbook.gpu.plan import choose, require_legal
+from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.launching import StageByKernels
 from dgbook.time import lsrk45
 
 ROWS = {"stored": make_stored_row, "computed": make_computed_row}
-SURFACES = {
+LIFTS = {
     "factored": make_bern_surface,
     "optimal": make_bern_optimal,
     "element": make_bern_element,
 }
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The sizes that the kernels close over.
-
-    Attributes
-    ----------
-    order : int
-        N.
-    dtype : str
-    """
-
-    order: int
-    dtype: str
-
-    @property
-    def Np(self) -> int:
-        """Control points of an element."""
-        return (self.order + 1) * (self.order + 2) * (self.order + 3) // 6
-
-    @property
-    def Nfp(self) -> int:
-        """Control points of a face."""
-        return (self.order + 1) * (self.order + 2) // 2
-
-    @property
-    def face_quads(self) -> int:
-        """Loads of four entries in a row of L_0: 7 entries and one of padding, 4 of order 1."""
-        return 1 if self.order == 1 else 2
-
-    @property
-    def lift_quads(self) -> int:
-        """Loads of four entries in a row of E_L: Nfp + 3 entries at most."""
-        return -(-(self.Nfp + 3) // LANES)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a real number."""
-        return np.dtype(self.dtype).itemsize
-
-
-@dataclass(frozen=True)
-class BernsteinPlan:
-    """How the kernels are launched.
-
-    Parameters
-    ----------
-    K_V, K_S, K_U : int
-        Elements a block of the volume, surface and update kernels (chan2015, section 4.2).
-    surface : {"factored", "optimal", "element"}
-        How fluxes are lifted: by E_L and L_0, slice by slice, or so by one thread an element.
-    columns : {"stored", "computed"}
-        Where the volume kernel has the columns of the derivatives from: it loads them, or computes
-        them from a word a row.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no positive integer, or the surface or columns unknown.
-    """
-
-    K_V: int
-    K_S: int
-    K_U: int
-    surface: str = "factored"
-    columns: str = "stored"
-
-    def __post_init__(self) -> None:
-        check_counts(self, "K_V", "K_S", "K_U")
-        check_choice("surface", self.surface, SURFACES)
-        check_choice("columns", self.columns, ROWS)
-
-    def surface_block(self, shape: Shape) -> tuple[int, int]:
-        """Threads of a block of the surface kernel, those of an element and elements."""
-        return (1 if self.surface == "element" else shape.Np), self.K_S
-
-    def volume_bytes(self, shape: Shape) -> int:
-        """Shared memory of a block of the volume kernel: the four fields."""
-        return self.K_V * len(FIELDS) * shape.Np * shape.itemsize
-
-    def surface_bytes(self, shape: Shape) -> int:
-        """Shared memory of a block of the surface kernel.
-
-        Of an element s on the faces, and four fluxes there or the four sweeps; "element" has none.
-        """
-        if self.surface == "element":
-            return 0
-        swept = shape.Np if self.surface == "optimal" else len(FIELDS) * shape.Nfp
-        return self.K_S * 4 * (shape.Nfp + swept) * shape.itemsize
-
-
-def illegal(plan: BernsteinPlan, shape: Shape) -> str:
-    """Why a plan cannot run, or an empty string.
-
-    The limits are those of every device from compute capability 7.5 on, 1024 threads and 48 KiB of
-    static shared memory a block.
-    """
-    surface_threads = math.prod(plan.surface_block(shape))
-    for name, threads in (
-        ("K_V", plan.K_V * shape.Np),
-        ("K_S", surface_threads),
-        ("K_U", plan.K_U * shape.Np),
-    ):
-        if threads > MAX_THREADS:
-            return f"{name}: {threads} threads a block; allowed: {MAX_THREADS}"
-    for name, count in (("K_V", plan.volume_bytes(shape)), ("K_S", plan.surface_bytes(shape))):
-        if count > STATIC_SHARED_LIMIT:
-            return f"{name}: {count} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
-    return ""
-
-
-def default_plan(order: int, dtype: str, surface: str = "factored") -> BernsteinPlan:
-    """Blocks of about 128 threads, where nothing has been measured."""
-    K = max(1, 128 // Shape(order, dtype).Np)
-    return BernsteinPlan(K, 128 if surface == "element" else K, K, surface)
 
 
 @lru_cache(maxsize=256)
@@ -157,7 +39,7 @@ def kernel(name: str, shape: Shape, plan: BernsteinPlan) -> Kernel:
         return lsrk45.make_update(shape.dtype)
     if name == "volume":
         return make_bern_volume(shape, plan.K_V, ROWS[plan.columns])
-    return SURFACES[plan.surface](shape, plan.K_S)
+    return LIFTS[plan.surface](shape, plan.K_S)
 
 
 class BernsteinLauncher(StageByKernels):
@@ -179,7 +61,7 @@ class BernsteinLauncher(StageByKernels):
     device : Device
         "cuda" or "simulator".
     plan : BernsteinPlan, optional
-        A default if not given.
+        If not given, what `dgbook.gpu.plan.choose` says.
 
     Raises
     ------
@@ -238,11 +120,10 @@ class BernsteinLauncher(StageByKernels):
             for name, values in group.items()
         }
         self.work = {"du": self.zeros()}
-        self._load(plan or default_plan(operator.order, dtype))
+        self._load(plan or choose(BernsteinPlan, self.shape, device))
 
     def _load(self, plan: BernsteinPlan) -> None:
-        if trouble := illegal(plan, self.shape):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape)
         self.plan, self.update_threads = plan, plan.K_U * self.shape.Np
         self.kernels = {
             name: kernel(name, self.shape, plan) for name in ("volume", "surface", "update")
@@ -267,7 +148,7 @@ class BernsteinLauncher(StageByKernels):
 
     def surface(self, u: Any, data: Any, out: Any) -> None:
         """Add the lifted fluxes to out."""
-        names = SURFACE + LIFT[self.plan.surface]
+        names = SURFACE + LIFT_ARRAYS[self.plan.surface]
         block = self.plan.surface_block(self.shape)
         self._launch("surface", block, u, data, *self._named(names), out)
 
@@ -294,7 +175,7 @@ SURFACE = (
     "face_columns",
     "face_values",
 )
-LIFT = {
+LIFT_ARRAYS = {
     "factored": ("lift_columns", "lift_values", "material"),
     "optimal": ("sweep_columns", "sweep_values", "places", "material"),
     "element": ("nodes", "material"),

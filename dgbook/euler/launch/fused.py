@@ -2,246 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dgbook.arguments import check_choice, check_counts
 from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
 from dgbook.euler.launch.paper import MOST
-from dgbook.euler.plan import HEALTHY
+from dgbook.euler.plan import HEALTHY, TILE, FusedPlan, FusedShape
 from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
-from dgbook.euler.tables import Tables
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import (
-    MAX_BLOCKS,
-    MAX_THREADS,
-    MAX_UNROLL,
-    REGISTERS,
-    STATIC_SHARED_LIMIT,
-    WARP,
-)
+from dgbook.gpu.plan import choose, require_legal
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve
-from dgbook.nodal.fused import LANGUAGES, fastest
 from dgbook.nodal.launching import Launcher
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused.cu"
-TILE = WARP
-"""Elements that a state stores together: those of a warp."""
 GROUP = 2 * TILE
 """Elements that are sorted by the way in which they meet their neighbors."""
 SECTOR = 8
 """Numbers of fp32 that memory delivers together."""
-
-
-@dataclass(frozen=True)
-class FusedPlan:
-    """Who works on what in the fused kernel.
-
-    Parameters
-    ----------
-    language : {"cuda", "numba"}
-        CUDA C++ or Numba: the same algorithm, kernels/fused.cu and kernels/fused.py.
-    threads : int
-        In a block, a multiple of 32. Each has an element.
-    blocks : int
-        Blocks that a multiprocessor should hold: the compiler limits the registers.
-    points : int
-        Quadrature points at a time: a value of the state, once loaded, serves all, and a matrix
-        entry need not wait for the one before.
-    shared : bool
-        Whether the state is kept in shared memory, or in registers.
-    unroll : int
-        Turns of the loops over points that are unrolled. Where all are, every matrix entry is an
-        operand that the instruction names, but the instructions are many.
-    copied : bool
-        Whether every block copies the matrices to shared memory, where a load fetches up to 16
-        bytes, or they stay in constant memory, where it fetches 8.
-    passes : int
-        Over the nodes whose residual is summed up; every pass computes all fluxes.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no positive integer, or the language unknown.
-    """
-
-    language: str
-    threads: int
-    blocks: int
-    points: int = 1
-    shared: bool = True
-    unroll: int = 1
-    copied: bool = False
-    passes: int = 1
-
-    def __post_init__(self) -> None:
-        check_choice("language", self.language, LANGUAGES)
-        check_counts(self, "threads", "blocks", "points", "unroll", "passes")
-
-
-@dataclass(frozen=True)
-class FusedShape:
-    """What kernels close over beside the plan.
-
-    Attributes
-    ----------
-    order : int
-    dtype : str
-    flux : str
-    """
-
-    order: int
-    dtype: str
-    flux: str = "roe"
-
-    @property
-    def tables(self) -> Tables:
-        """The quadrature and the basis, in float64."""
-        return Tables(self.order)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of a real number."""
-        return np.dtype(self.dtype).itemsize
-
-
-# ----------------------------------------------------------------------------------------- plans
-
-
-def shared_bytes(plan: FusedPlan, shape: FusedShape) -> int:
-    """Shared memory of a block: a column for each thread, and the matrices."""
-    tables = shape.tables
-    column = plan.shared * 4 * (tables.Np + tables.Nfp)
-    row = padded(padded(tables.Np, plan.passes), 4)
-    rows = 3 * padded(tables.Nq, plan.points) + 3 * tables.Ne
-    matrices = padded((rows * row + tables.Ne * tables.Nfp) * shape.itemsize, 16)
-    return plan.threads * column * shape.itemsize + plan.copied * matrices
-
-
-def illegal(plan: FusedPlan, shape: FusedShape) -> str:
-    """Why a plan cannot run, or an empty string. It can run on every device or on none."""
-    if plan.threads % TILE or plan.threads > MAX_THREADS:
-        return f"{plan.threads} threads; allowed: multiples of {TILE} up to {MAX_THREADS}"
-    if plan.blocks > MAX_BLOCKS or max(plan.unroll, plan.points, plan.passes) > MAX_UNROLL:
-        counts = f"unroll = {plan.unroll}, points = {plan.points}, passes = {plan.passes}"
-        return f"blocks = {plan.blocks}, {counts}; allowed: {MAX_BLOCKS}, {MAX_UNROLL} of each"
-    if shared_bytes(plan, shape) > STATIC_SHARED_LIMIT:
-        return f"{shared_bytes(plan, shape)} bytes shared; allowed: {STATIC_SHARED_LIMIT}"
-    if plan.passes > 1 and not plan.shared:
-        return f"{plan.passes} passes; allowed: 1, or more with the state in shared memory"
-    simple = FusedPlan(plan.language, plan.threads, plan.blocks)
-    if plan.language == "numba" and plan != simple:
-        return "Numba's kernel keeps the state in shared memory and takes one point at a time"
-    return ""
-
-
-# By order. What a thread sums up has to fit into the registers beside what a flux needs: 4 Np
-# numbers, and that decides how many warps a multiprocessor holds. The plans in CUDA C++ are the
-# fastest of some 60 on an H200, those in Numba the fastest that spill nothing below order 5.
-CUDA = {
-    "float32": {
-        0: FusedPlan("cuda", 128, 8, shared=False),
-        1: FusedPlan("cuda", 128, 7, 4, shared=False, unroll=2),
-        2: FusedPlan("cuda", 128, 5, 2, shared=False, unroll=7),
-        3: FusedPlan("cuda", 128, 3, 2, shared=False, unroll=12),
-        4: FusedPlan("cuda", 64, 10, 2),
-        5: FusedPlan("cuda", 64, 6, 2, copied=True),
-        6: FusedPlan("cuda", 64, 5, 4),
-    },
-    "float64": {
-        0: FusedPlan("cuda", 128, 5, 2, shared=False),
-        1: FusedPlan("cuda", 64, 4, 2, shared=False, unroll=4),
-        2: FusedPlan("cuda", 64, 5, 2, unroll=7),
-        3: FusedPlan("cuda", 128, 2, 2, shared=False, unroll=12),
-        4: FusedPlan("cuda", 32, 7, 4, copied=True),
-        5: FusedPlan("cuda", 32, 8, 2),
-        6: FusedPlan("cuda", 32, 6, 3, passes=2),
-    },
-}
-NUMBA = {
-    "float32": {
-        0: FusedPlan("numba", 128, 4),
-        1: FusedPlan("numba", 64, 12),
-        2: FusedPlan("numba", 64, 10),
-        3: FusedPlan("numba", 64, 8),
-        4: FusedPlan("numba", 64, 8),
-        5: FusedPlan("numba", 64, 6),
-        6: FusedPlan("numba", 64, 6),
-    },
-    "float64": {
-        1: FusedPlan("numba", 64, 8),
-        2: FusedPlan("numba", 64, 6),
-        3: FusedPlan("numba", 64, 4),
-        4: FusedPlan("numba", 64, 4),
-        5: FusedPlan("numba", 32, 8),
-        6: FusedPlan("numba", 32, 6),
-    },
-}
-
-
-def default_plan(
-    order: int,
-    dtype: str,
-    capability: tuple[int, int] | None = None,
-    language: str = "cuda",
-) -> FusedPlan:
-    """The plan for an order where nothing was measured; the same for all devices."""
-    table = CUDA if language == "cuda" else NUMBA
-    return table[np.dtype(dtype).name].get(order, FusedPlan(language, 128, 4))
-
-
-def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> list[FusedPlan]:
-    """The plans worth trying: as many warps as the sums leave room for, and somewhat fewer."""
-    shape = FusedShape(order, np.dtype(dtype).name)
-    Np, Nq, Nfp = shape.tables.Np, shape.tables.Nq, shape.tables.Nfp
-    small = order < 4
-    found = [default_plan(order, dtype, device.compute_capability, language)]
-    for threads in (64, 128) if small else (32, 64):
-        for passes in (1,) if small else (1, 2):
-            for blocks in _blocks(shape, threads, 4 * -(-Np // passes)):
-                if language == "numba":
-                    found.append(FusedPlan(language, threads, blocks))
-                    continue
-                for points in (1, 2, 3, 4):
-                    found.append(FusedPlan(language, threads, blocks, points, passes=passes))
-                for points in (2, 4):
-                    plan = FusedPlan(language, threads, blocks, points, copied=True, passes=passes)
-                    found.append(plan)
-                if small:
-                    found.append(FusedPlan(language, threads, blocks, 2, unroll=Nq))
-        if small and language == "cuda":
-            for blocks in _blocks(shape, threads, 8 * Np + 4 * Nfp):
-                for points, unroll in ((1, 1), (2, 1), (2, Nq), (Nq, Nq)):
-                    found.append(FusedPlan(language, threads, blocks, points, False, unroll))
-    return list(dict.fromkeys(plan for plan in found if not illegal(plan, shape)))
-
-
-def _blocks(shape: FusedShape, threads: int, kept: int) -> list[int]:
-    """Blocks of a multiprocessor, for threads that keep so many numbers and those of a flux."""
-    words = shape.itemsize // 4
-    enough = [count for count in (64, 80, 96, 128, 168, 200, 255) if count >= (kept + 35) * words]
-    return [max(1, REGISTERS // (registers * threads)) for registers in (enough or [255])[:3]]
-
-
-def subject(language: str) -> str:
-    """Under which name the tuner remembers timings of the fused kernel."""
-    return f"euler/fused/{language}"
-
-
-def choose_plan(order: int, dtype: str, device: Device, language: str | None = None) -> FusedPlan:
-    """The fastest plan known for a device, see `dgbook.nodal.fused.fastest`."""
-    shape = FusedShape(order, np.dtype(dtype).name)
-    return fastest(
-        FusedPlan, subject, default_plan, lambda plan, _: illegal(plan, shape),
-        order, dtype, device, language,
-    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -380,7 +163,7 @@ class FusedLauncher(Launcher):
     device : Device
         "cuda", or "simulator", where Numba's kernel runs.
     plan : FusedPlan, optional
-        If not given, what `choose_plan` says.
+        If not given, what `dgbook.gpu.plan.choose` says.
 
     Raises
     ------
@@ -411,11 +194,10 @@ class FusedLauncher(Launcher):
             "geometry": self._rows(rx.astype(self.real)),
             "names": device.array(self.order.astype(np.int32)),
         }
-        self._load(plan or choose_plan(operator.element.order, dtype, device))
+        self._load(plan or choose(FusedPlan, self.shape, device))
 
     def _load(self, plan: FusedPlan) -> None:
-        if trouble := illegal(plan, self.shape):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape)
         if plan.language == "numba" and self.size >= MOST:  # CUDA C++ counts with 64 bits
             raise ValueError(f"a state of {self.size} numbers; allowed in Numba: less than {MOST}")
         self.plan = plan

@@ -12,10 +12,11 @@ from dgbook.euler.kernels.check import make_check
 from dgbook.euler.kernels.face import make_face, trace_table
 from dgbook.euler.kernels.rhs import make_rhs
 from dgbook.euler.kernels.volume import gradient_table, make_volume
-from dgbook.euler.plan import HEALTHY, PaperPlan, choose_plan
+from dgbook.euler.plan import HEALTHY, FusedShape, PaperPlan
 from dgbook.euler.reference import Operator
 from dgbook.euler.tables import Tables
 from dgbook.gpu import Device, Kernel
+from dgbook.gpu.plan import choose
 from dgbook.nodal.launching import Launcher
 from dgbook.time import rk4
 
@@ -108,7 +109,7 @@ class PaperLauncher(Launcher):
         self.bad = device.array(np.array([HEALTHY], np.int32))
         self.residual = self.zeros()
         self.left, self.right = (device.zeros(edge_size, self.real) for _ in range(2))
-        self._load(plan or choose_plan(tables.order, tables.dtype, device))
+        self._load(plan or choose(PaperPlan, FusedShape(tables.order, tables.dtype), device))
 
     def _load(self, plan: PaperPlan) -> None:
         self.plan = plan

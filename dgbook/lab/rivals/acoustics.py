@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dgbook.acoustics.kernels.combine import make_combine
-from dgbook.acoustics.launch.nodal import NodalLauncher, default_plan
+from dgbook.acoustics.launch.nodal import NodalLauncher
+from dgbook.acoustics.plan import ElementPlan, Shape
 from dgbook.acoustics.reference import Operator
 from dgbook.gpu import Device
 
@@ -28,7 +29,7 @@ class ProductStage:
     """
 
     def __init__(self, operator: Operator, device: Device) -> None:
-        plan = default_plan(operator.order, operator.weights.dtype.name, by_node=False)
+        plan = ElementPlan.default(Shape(operator.order, operator.weights.dtype.name))
         self.operator, self.launcher = operator, NodalLauncher(operator, device, plan)
         shape, K, real = self.launcher.shape, self.launcher.K, self.launcher.real
         basis = operator.basis

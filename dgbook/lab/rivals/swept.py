@@ -28,7 +28,7 @@ from dgbook.arguments import check_choice
 from dgbook.gpu import device
 from dgbook.lab.numbers import live
 from dgbook.swept.cores import Nodes, make_fill
-from dgbook.swept.plan import DTYPES, Plan, check_steps, illegal
+from dgbook.swept.plan import DTYPES, Plan, Shape, check_steps
 from dgbook.swept.problem import PROBLEMS, Problem, as_problem
 
 RANK_SCHEMES = ("classic", "shared")
@@ -94,7 +94,7 @@ class Ranks:
         self.problem, self.scheme, self.n, self.plan = as_problem(problem), scheme, n, Plan(node)
         check_choice("scheme", scheme, RANK_SCHEMES)
         check_choice("dtype", dtype, DTYPES)
-        if trouble := illegal(self.problem, scheme, self.plan, n, dtype):
+        if trouble := self.plan.illegal(Shape(self.problem, scheme, n, dtype)):
             raise ValueError(trouble)
         self.comm = world() if comm is None else comm
         ranks, rank, reach = self.comm.size, self.comm.rank, self.problem.reach

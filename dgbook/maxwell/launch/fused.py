@@ -2,215 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import WARP
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.maxwell.kernels.fused import make_fused
+from dgbook.maxwell.plan import FusedShape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
 from dgbook.nodal.fused import (
     SPARE,
-    TILE,
-    VECTOR_BYTES,
-    Defaults,
     FusedPlan,
-    NodalShape,
     NodalStage,
     for_tensor_cores,
     for_threads,
-    illegal,
     lengthened,
     links_along,
     macros,
-    tensor_plan,
 )
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused.cu"
-
-
-@dataclass(frozen=True)
-class FusedShape(NodalShape):
-    """The sizes that kernels close over.
-
-    Attributes
-    ----------
-    Np, Nfp, dtype
-        As of `NodalShape`.
-    materials : bool
-        Whether the impedance varies, so that each face needs one number more.
-    """
-
-    materials: bool = False
-    fields: ClassVar[int] = 6
-
-    @property
-    def even_Np(self) -> int:
-        """Nodes that the state has room for: a pair of them is a multiple of 16 bytes."""
-        return padded(self.Np, 2)
-
-    @property
-    def geometry(self) -> int:
-        """Numbers that describe an element and its faces."""
-        return 22 if self.materials else 18
-
-    @property
-    def keeps_state(self) -> bool:
-        """Whether du/dt gets a place of its own, so that u stays in shared memory for the update.
-
-        Where elements are small. And only for even Np: nobody writes du/dt of a padding node.
-        """
-        return self.Np <= 20 and self.Np == self.even_Np
-
-    def shared_bytes(self, plan: FusedPlan) -> int:
-        """Shared memory of a block: states and face numbers; for CUDA C++ geometry and links too.
-
-        The rows begin a number of vectors apart that leaves them in different banks, see fused.cu.
-        """
-        if plan.language == "numba":
-            return plan.elements * (6 * self.even_Np + 8 * self.Nfp) * self.itemsize
-        width = VECTOR_BYTES // self.itemsize
-        if plan.tensor:
-            groups = plan.elements
-            state = _skewed(6 * padded(self.Np, self.step) // width)
-            flux = _skewed(8 * padded(self.Nfp, self.step) // width)
-        else:
-            groups = plan.rows
-            state = plan.elements_inline * 6 * self.even_Np // width | 1
-            flux = plan.elements_inline * 8 * padded(self.Nfp, 2) // width | 1
-        if self.keeps_state:
-            flux = max(flux, state)
-        described = plan.elements * (self.geometry * self.itemsize + 4 * 4)
-        return VECTOR_BYTES * groups * (state + flux) + described
-
-    def stuck(self, plan: FusedPlan) -> str:
-        """Why Numba's kernel cannot take so many columns at a time, or an empty string."""
-        if plan.unroll in (1, 2, 4) and padded(self.Np, plan.unroll) <= self.even_Np:
-            return ""
-        return f"{plan.unroll} columns at a time; allowed: 1, 2, and 4 if they fill {self.even_Np}"
-
-
-def _skewed(vectors: int) -> int:
-    """The next number that leaves 4 when divided by 8."""
-    return vectors + (4 - vectors) % 8
-
-
-def fused_shape(order: int, dtype: str, materials: bool = False) -> FusedShape:
-    """The shape of tetrahedra of an order."""
-    Np, Nfp = (order + 1) * (order + 2) * (order + 3) // 6, (order + 1) * (order + 2) // 2
-    return FusedShape(Np, Nfp, np.dtype(dtype).name, materials)
-
-
-# ----------------------------------------------------------------------------------------- plans
-
-
-# The fastest plans found on an H200, by order: on tensor cores where they win, without them, and
-# in Numba. In fp32 up to order 3 memory and the gather are the limit, and tensor cores do not pay.
-TENSOR = {
-    "float32": {
-        4: tensor_plan(1, 16, 1, 3, 4),
-        5: tensor_plan(1, 16, 1, 3, 4),
-        6: tensor_plan(1, 16, 1, 3, 2),
-        7: tensor_plan(1, 16, 2, 2, 2),
-        8: tensor_plan(1, 16, 2, 1, 1),
-        9: tensor_plan(1, 16, 1, 2, 1),
-    },
-    "float64": {
-        1: tensor_plan(2, 8, 1, 1, 12),
-        2: tensor_plan(2, 8, 1, 1, 6),
-        3: tensor_plan(1, 8, 1, 2, 8),
-        4: tensor_plan(1, 8, 1, 2, 6),
-        5: tensor_plan(1, 8, 1, 7, 4),
-        6: tensor_plan(1, 8, 1, 3, 2),
-        7: tensor_plan(1, 8, 2, 3, 2),
-        8: tensor_plan(1, 8, 2, 6, 1),
-        9: tensor_plan(1, 8, 1, 5, 1),
-    },
-}
-PLAIN = {
-    "float32": {
-        1: FusedPlan("cuda", 16, 1, 1, 2, 12),
-        2: FusedPlan("cuda", 12, 2, 1, 5, 6),
-        3: FusedPlan("cuda", 12, 1, 2, 10, 6),
-        4: FusedPlan("cuda", 7, 2, 2, 2, 4),
-        5: FusedPlan("cuda", 9, 2, 4, 2, 4),
-        6: FusedPlan("cuda", 6, 2, 4, 2, 4),
-        7: FusedPlan("cuda", 2, 4, 2, 2, 4),
-        8: FusedPlan("cuda", 2, 4, 2, 2, 2),
-        9: FusedPlan("cuda", 2, 2, 2, 1, 2),
-    },
-    "float64": {
-        1: FusedPlan("cuda", 16, 1, 1, 2, 8),
-        2: FusedPlan("cuda", 6, 2, 1, 2, 8),
-        3: FusedPlan("cuda", 6, 2, 1, 2, 4),
-        4: FusedPlan("cuda", 4, 2, 1, 2, 3),
-        5: FusedPlan("cuda", 4, 2, 1, 2, 2),
-        6: FusedPlan("cuda", 2, 2, 1, 2, 2),
-        7: FusedPlan("cuda", 2, 2, 1, 2, 2),
-        8: FusedPlan("cuda", 1, 2, 1, 2, 2),
-        9: FusedPlan("cuda", 1, 2, 1, 2, 2),
-    },
-}
-NUMBA = {
-    "float32": {
-        1: FusedPlan("numba", 32, 1, 1, 1),
-        2: FusedPlan("numba", 12, 1, 1, 2),
-        3: FusedPlan("numba", 6, 2, 1, 4),
-        4: FusedPlan("numba", 7, 1, 2, 4),
-        5: FusedPlan("numba", 4, 2, 1, 4),
-        6: FusedPlan("numba", 3, 2, 2, 4),
-        7: FusedPlan("numba", 1, 4, 1, 4),
-        8: FusedPlan("numba", 1, 4, 1, 2),
-        9: FusedPlan("numba", 1, 4, 1, 4),
-    },
-    "float64": {
-        1: FusedPlan("numba", 32, 1, 1, 1),
-        2: FusedPlan("numba", 12, 2, 1, 2),
-        3: FusedPlan("numba", 6, 2, 1, 4),
-        4: FusedPlan("numba", 3, 2, 1, 4),
-        5: FusedPlan("numba", 4, 2, 1, 4),
-        6: FusedPlan("numba", 3, 2, 1, 4),
-        7: FusedPlan("numba", 2, 2, 1, 4),
-        8: FusedPlan("numba", 1, 4, 1, 2),
-        9: FusedPlan("numba", 1, 2, 1, 4),
-    },
-}
-
-
-DEFAULTS = Defaults(
-    "maxwell", lambda order, dtype: fused_shape(order, dtype, materials=True), TENSOR, PLAIN, NUMBA
-)
-default_plan, choose_plan, subject = DEFAULTS.default_plan, DEFAULTS.choose_plan, DEFAULTS.subject
-
-
-def plans(order: int, dtype: str, device: Device, language: str = "cuda") -> list[FusedPlan]:
-    """The plans worth trying: about 64 to 256 threads, and all ways to share loads."""
-    shape = fused_shape(order, dtype)
-    found = [default_plan(order, dtype, device.compute_capability, language)]
-    for inline, nodes in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (2, 4), (4, 2)):
-        wide = -(-shape.Np // nodes)
-        for rows in sorted({max(1, size // wide) for size in (64, 128, 256)}):
-            for unroll in (1, 2):
-                blocks = max(1, 512 // padded(rows * wide, WARP)) if language == "cuda" else 1
-                found.append(FusedPlan(language, rows, inline, nodes, unroll, blocks))
-    if language == "cuda":
-        for nodes in (1, 2, 3):
-            wide = WARP * -(-shape.Np // (TILE * nodes))
-            for rows in (1, 2, 4):
-                for registers in (96, 128, 168):
-                    blocks = max(1, 2**16 // (registers * rows * wide))
-                    found.append(FusedPlan("cuda", rows, shape.half, nodes, 2, blocks, tensor=True))
-    legal = (plan for plan in found if not illegal(plan, shape, device.compute_capability))
-    return list(dict.fromkeys(legal))
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -307,7 +125,7 @@ class FusedLauncher(NodalStage):
     device : Device
         "cuda", or "simulator", where Numba's kernel runs.
     plan : FusedPlan, optional
-        If not given, what `choose_plan` says.
+        If not given, what `dgbook.gpu.plan.choose` says.
 
     Raises
     ------
@@ -339,7 +157,7 @@ class FusedLauncher(NodalStage):
         element, trace = operator.element, operator.trace
         dtype = operator.lift.dtype.name
         super().__init__(operator, device, dtype)
-        self.shape = FusedShape(element.Np, element.Nfp, dtype, has_materials(operator))
+        self.shape = FusedShape(element.order, dtype, has_materials(operator))
         self.size = (trace.K + SPARE) * 6 * self.shape.even_Np
 
         self.order = along_a_curve(operator.mesh)
@@ -351,7 +169,8 @@ class FusedLauncher(NodalStage):
             "geometry": self._flat(lengthened(geometry(operator)[self.order]), self.real),
             "boundary": self._flat(np.append(boundary(operator), 0.0), self.real),
         }
-        self._load(plan or choose_plan(element.order, dtype, device))
+        largest = FusedShape(element.order, dtype, materials=True)
+        self._load(plan or choose(FusedPlan, largest, device))
 
     def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
         element = self.operator.element

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device, Kernel
+from dgbook.gpu.plan import require_legal
 from dgbook.maxwell.kernels.assemble import make_assemble
 from dgbook.maxwell.kernels.differentiate import make_differentiate
 from dgbook.maxwell.kernels.differentiate_matrix import make_differentiate_matrix
@@ -15,7 +16,7 @@ from dgbook.maxwell.kernels.gather import make_gather
 from dgbook.maxwell.kernels.lift import make_lift
 from dgbook.maxwell.kernels.lift_matrix import make_lift_matrix
 from dgbook.maxwell.microblocks import face_pairs, microblocks
-from dgbook.maxwell.plan import FIELDS, HALF_WARP, LocalPlan, PaperPlan, Shape, choose_plan, illegal
+from dgbook.maxwell.plan import FIELDS, HALF_WARP, LocalPlan, PaperPlan, Shape, shape_of
 from dgbook.maxwell.reference import Operator
 from dgbook.nodal.launching import StageByKernels
 from dgbook.time import lsrk45
@@ -87,10 +88,9 @@ class PaperLauncher(StageByKernels):
         dtype = operator.lift.dtype.name
         super().__init__(operator, device, dtype)
         element = operator.element
-        plan = plan or choose_plan(element.order, dtype, device)
+        plan = plan or PaperPlan.chosen(shape_of(element.order, dtype), device)
         self.shape = Shape(element.Np, element.Nfp, plan.K_M, dtype)
-        if trouble := illegal(plan, self.shape):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape)
         self.layout = microblocks(operator.mesh, self.shape, plan.gather.M_B, plan.gather.partition)
         self.size = self.layout.n_M * self.shape.N_pM  # of one field
         if 3 * FIELDS * self.size >= 2**32:
@@ -142,8 +142,7 @@ class PaperLauncher(StageByKernels):
 
         if layout(plan) != layout(self.plan):
             return PaperLauncher(self.operator, self.device, plan)
-        if trouble := illegal(plan, self.shape):
-            raise ValueError(f"plan = {plan}: {trouble}")
+        require_legal(plan, self.shape)
         return super().planned(plan)
 
     def _load(self, plan: PaperPlan) -> None:

@@ -1,0 +1,139 @@
+"""Which plan runs: the user's own, a shipped one, or the usual one; and what no file can break."""
+
+import json
+from dataclasses import asdict, dataclass, replace
+
+import pytest
+
+from dgbook.acoustics.plan import BernsteinFusedPlan, Shape
+from dgbook.euler.plan import FusedPlan as EulerPlan
+from dgbook.euler.plan import FusedShape as EulerShape
+from dgbook.gpu import device
+from dgbook.gpu import plan as module
+from dgbook.gpu.plan import LaunchPlan, choose, shipped
+from dgbook.gpu.tune import file_name, tune
+from dgbook.maxwell.plan import FusedShape
+from dgbook.nodal.fused import FusedPlan
+
+GPU = replace(device("simulator"), kind="cuda", name="Test 9000", compute_capability=(8, 6))
+
+
+@dataclass(frozen=True)
+class Case:
+    order: int = 3
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True)
+class Plan(LaunchPlan):
+    """Of a kernel that runs with 32 to 1024 threads, and with a trick that other GPUs lack."""
+
+    count: int
+    trick: bool = False
+
+    def __post_init__(self):
+        if self.count < 32:
+            raise ValueError(f"count = {self.count}")
+
+    @classmethod
+    def default(cls, shape, capability=None, variant=""):
+        return cls(128)
+
+    def subject(self, shape):
+        return "family/kernel"
+
+    def candidates(self, shape, capability=None):
+        return [self]
+
+    def block(self, shape):
+        return self.count
+
+    def portable(self, capability):
+        return not self.trick
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Writes a file of plans: the user's, or one that is shipped for a GPU of that name."""
+    monkeypatch.setattr("dgbook.gpu.tune.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("dgbook.gpu.tune.measurable", lambda found: found)
+    monkeypatch.setattr(module, "SHIPPED", tmp_path)
+    module._shipped.cache_clear()
+
+    def write(gpu, *plans, **changes):
+        about = {"name": "family/kernel", "order": 3, "dtype": "float32", "failure": ""} | changes
+        lines = [json.dumps(about | {"plan": plan}) for plan in plans]
+        (tmp_path / file_name(gpu)).write_text("\n".join(lines))
+        module._shipped.cache_clear()
+
+    yield write
+    module._shipped.cache_clear()
+
+
+def test_the_users_own_then_this_gpus_then_anothers_then_the_usual(files, monkeypatch):
+    assert choose(Plan, Case(), GPU) == Plan(128)
+    files("Another", {"count": 64, "trick": True}, {"count": 96, "trick": False})
+    assert choose(Plan, Case(), GPU) == Plan(96)
+    files("Test 9000", {"count": 64, "trick": True})
+    assert choose(Plan, Case(), GPU) == Plan(64, True)
+    assert shipped(Plan, Case(), (8, 6)) == choose(Plan, Case(), device("simulator")) == Plan(96)
+    timing = type("Timing", (), {"median": 1.0, "iqr": 0.0, "samples": 20})
+    monkeypatch.setattr("dgbook.gpu.tune.measure", lambda *_, **__: timing)
+    tune("family/kernel", [Plan(32)], lambda plan: plan, GPU, 3, "float32", progress=False)
+    assert choose(Plan, Case(), GPU) == Plan(32)
+    assert choose(Plan, Case(order=4), GPU) == choose(Plan, Case(dtype="float64"), GPU) == Plan(128)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {"count": 2048, "trick": False},
+        {"count": 16, "trick": False},
+        {"count": "many", "trick": False},
+        {"count": 64},
+        {"count": 64, "trick": False, "luck": 1},
+        [64, False],
+        None,
+    ],
+    ids=str,
+)
+def test_what_is_in_a_file_may_be_anything(files, plan):
+    files("Test 9000", plan, {"count": 96, "trick": False})
+    assert choose(Plan, Case(), GPU) == Plan(96), "the next one is taken"
+    files("Test 9000", plan)
+    assert choose(Plan, Case(), GPU) == Plan(128)
+
+
+def test_torn_files_are_forgotten(files, tmp_path):
+    (tmp_path / file_name("Test 9000")).write_bytes(b'\xff\x00{"name": "family/ker\n[1]\n7\n{}\n\n')
+    assert choose(Plan, Case(), GPU) == Plan(128)
+
+
+def test_every_shipped_plan_is_read_and_can_run():
+    """On the GPU on which it was the fastest; the first of its subject is chosen there."""
+    (file,) = module.SHIPPED.glob("*.jsonl")
+    assert file.name == file_name("NVIDIA H200")
+    kinds = {
+        "maxwell/fused": (FusedPlan, lambda order, dtype: FusedShape(order, dtype, True)),
+        "acoustics/fused": (FusedPlan, Shape),
+        "acoustics/bernstein": (BernsteinFusedPlan, Shape),
+        "euler/fused": (EulerPlan, EulerShape),
+    }
+    first, anywhere = {}, set()
+    for line in map(json.loads, file.read_text().splitlines()):
+        name, variant = line["name"].rsplit("/", 1)
+        kind, shape_of = kinds[name]
+        shape = shape_of(line["order"], line["dtype"])
+        usual = kind.default(shape, (9, 0), variant)
+        assert usual.subject(shape) == line["name"]
+        plan = module._read(usual, line["plan"], shape, (9, 0), True)
+        assert asdict(plan) == line["plan"] and plan.language == variant
+        first.setdefault((name, shape, variant), plan)
+        if plan.portable((7, 5)):
+            anywhere.add((name, shape, variant))
+    # Orders 1 to 9 in both languages, in CUDA C++ and acoustics 3 more; 0 to 6, and 1 to 6.
+    assert len(first) == 2 * (9 + 9) + 2 * (12 + 9) + 2 * (1 + 1) + (7 + 7) + (7 + 6)
+    above = {key for key in first if key[1].order > 9}  # only on tensor cores
+    assert anywhere == first.keys() - above and len(above) == 2 * 3
+    for (name, shape, variant), plan in first.items():
+        assert shipped(kinds[name][0], shape, (9, 0), variant) == plan

@@ -1,6 +1,7 @@
 """Wrong kernels: right ones, made again from their texts but for one mistake."""
 
 import linecache
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,8 @@ def remade(name: str, functions: Sequence[Callable], right: str, wrong: str) -> 
     right, wrong : str
         What stands once in the texts of all of them, and what is put in its place.
     """
-    texts = [source(function) for function in functions]
+    # Without lines of comments, so that a mistake may go over several lines of code.
+    texts = [re.sub(r"^ *#.*\n", "", source(f), flags=re.MULTILINE) for f in functions]
     assert sum(text.count(right) for text in texts) == 1, f"{name}: the text has changed"
     namespace: dict[str, Any] = {}
     for function in functions:

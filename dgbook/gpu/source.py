@@ -15,7 +15,7 @@ from dgbook.gpu import kernel as launching
 from dgbook.gpu.limits import STATIC_SHARED_LIMIT
 
 OPTIONS = ("fastmath", "lineinfo", "max_registers")
-HEADERS = Path(__file__).parent  # where a file finds what it includes in quotation marks
+PACKAGE = Path(__file__).parents[1]  # below which a file finds what is not in its own folder
 
 # What a parameter or a macro of that C type holds.
 _TYPES = {
@@ -54,7 +54,7 @@ class Parameter:
     pointer : bool
     alignment : int
         Bytes at a multiple of which an array must begin: all of a vector, for vector types and for
-        what the source casts to them or hands to `read` of tensor.cuh.
+        what the source casts to them or hands to `read` of memory.cuh.
     """
 
     name: str
@@ -90,25 +90,26 @@ class CudaKernel:
         self.name = name
         self.defines = defines
         self.options = options
-        self.parameters = _parameters(path, name, defines)
+        self.parameters = _parameters(self.code, path, name, defines)
 
     @property
     def text(self) -> str:
-        """The whole file."""
+        """The whole file, without those that it includes."""
         return self.path.read_text(encoding="utf-8")
 
     @property
-    def code(self) -> str:
-        """What is compiled: the file, with the files of `HEADERS` that it includes in their places.
+    def files(self) -> tuple[Path, ...]:
+        """The file, then those that it includes, each before what it includes itself."""
+        return with_included(self.path)
 
+    @property
+    def code(self) -> str:
+        """What is compiled: the file, with those that it includes in their places.
+
+        In quotation marks stand files of its own folder, or of the package, named from dgbook/ on.
         CuPy keeps what it has compiled under the code's hash, which must know of them.
         """
-        return re.sub(
-            r'^#include "([^"]+)"$',
-            lambda include: (HEADERS / include[1]).read_text(encoding="utf-8"),
-            self.text,
-            flags=re.MULTILINE,
-        )
+        return _expanded(self.path)
 
     @cached_property
     def compiler_options(self) -> tuple[str, ...]:
@@ -238,6 +239,38 @@ def load(
     return CudaKernel(path, name, spelled, options)
 
 
+_INCLUDE = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
+
+
+def _included(path: Path, name: str) -> Path:
+    """The file that another one means by a name in quotation marks."""
+    for folder in (path.parent, PACKAGE):
+        if (folder / name).is_file():
+            return folder / name
+    raise FileNotFoundError(f'{path} says #include "{name}": no such file there or below {PACKAGE}')
+
+
+def with_included(path: Path) -> tuple[Path, ...]:
+    """A file, then those that it includes, each before what it includes itself."""
+    names = _INCLUDE.findall(path.read_text(encoding="utf-8"))
+    return path, *(file for name in names for file in with_included(_included(path, name)))
+
+
+def _expanded(path: Path) -> str:
+    """A file's text with those of the files that it includes.
+
+    Compilers tell the file and the line of an error by what `#line` says.
+    """
+    text = path.read_text(encoding="utf-8")
+
+    def insert(include: re.Match) -> str:
+        inner = _included(path, include[1])
+        line = text.count("\n", 0, include.end()) + 2
+        return f'#line 1 "{inner.name}"\n{_expanded(inner)}#line {line} "{path.name}"'
+
+    return _INCLUDE.sub(insert, text)
+
+
 def _spell(kernel: str, macro: str, value: Any) -> str:
     if not re.fullmatch(r"[A-Za-z_]\w+", macro):
         # NVRTC's own headers use single letters as names of template parameters.
@@ -260,9 +293,9 @@ def _spell(kernel: str, macro: str, value: Any) -> str:
     return spelling
 
 
-def _parameters(path: Path, name: str, defines: dict[str, str]) -> tuple[Parameter, ...]:
+def _parameters(code: str, path: Path, name: str, defines: dict[str, str]) -> tuple[Parameter, ...]:
     """Read a kernel's parameters from its source."""
-    code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", code, flags=re.DOTALL)
     found = re.search(
         rf'extern\s+"C"\s+__global__\s[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)\s*\{{', code
     )

@@ -1,25 +1,12 @@
 // Products on tensor cores for kernels that apply a matrix to nodes of many
-// elements: numbers to move at once, and fp32 of full accuracy.
+// elements, in fp32 of full accuracy.
 //
-// Before it is included: macros REAL, VECTOR (16 bytes of them), TENSOR and
-// NODES (tiles of 8 nodes a warp), and the function partner, see mma.
+// Before it is included: memory.cuh, the macro NODES (tiles of 8 nodes per warp),
+// and the function partner, see mma.
 
-__device__ constexpr int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
-
-constexpr int WIDTH = 16 / sizeof(REAL);        // numbers in a VECTOR
-
-// Both begin at a multiple of 16 bytes.
-template <int N> __device__ void read(REAL (&to)[N], const void* from)
-{
-#pragma unroll
-    for (int i = 0; i < N / WIDTH; ++i)
-        ((VECTOR*)to)[i] = ((const VECTOR*)from)[i];
-}
-
-#if TENSOR
 constexpr int HALVES = WIDTH / 2;               // elements g and g + 8, or g
-constexpr int PAIR = WIDTH / 2;                 // columns of a matrix a lane
-constexpr int STEP = 4 * PAIR;                  // and a product
+constexpr int PAIR = WIDTH / 2;                 // columns of a matrix per lane
+constexpr int STEP = 4 * PAIR;                  // and per product
 
 // What a lane gives to a product of 16 x STEP by STEP x 8 numbers. The 16 rows
 // are a field of elements g and g + 8 or, in fp64, two fields of element g.
@@ -109,4 +96,3 @@ __device__ void add_product(REAL (&c)[NODES][HALVES][2][N], int f, int sign,
         }
     }
 }
-#endif

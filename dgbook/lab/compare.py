@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dgbook.gpu.floor import Ceilings
+from dgbook.gpu.source import with_included
 from dgbook.lab import records
 from dgbook.lab.records import Record
 
@@ -35,7 +36,8 @@ class Method:
     keys, size : mapping
         Fields of a row, and of its size, that must be so.
     sources : tuple of str
-        Files in `dgbook` of its best kernel, or of one that takes 5 percent longer at most.
+        Files in `dgbook` of its best kernel, or of one that takes 5 percent longer at most; a .cu
+        file stands for those that it includes, too.
     """
 
     name: str
@@ -52,20 +54,20 @@ _SCHEMES = ("classic", "persistent", "shared", "register", "hybrid", "tiled")
 METHODS = (
     Method(
         "Maxwell, nodal", "maxwell/stage", ("fused",), "stage",
-        sources=("maxwell/kernels/fused.cu",),
+        sources=("maxwell/kernels/fused/kernel.cu",),
     ),
     Method(
         "sound, nodal", "acoustics/stage", ("fused",), "stage", {"basis": "nodal"},
-        sources=("acoustics/kernels/fused.cu",),
+        sources=("acoustics/kernels/fused/kernel.cu",),
     ),
     Method(
         "sound, Bernstein", "acoustics/stage", ("fused",), "stage",
         {"basis": "bernstein", "variant": ""},
-        sources=("acoustics/kernels/bernstein_fused.cu",),
+        sources=("acoustics/kernels/bernstein_fused/kernel.cu",),
     ),
     Method(
         "Euler, quadrature", "euler/stage", ("fused",), "stage",
-        sources=("euler/kernels/fused.cu",),
+        sources=("euler/kernels/fused/kernel.cu",),
     ),
     Method(
         "HDG product, 2D", "hdg/product", _PRODUCTS, "product", size={"dim": 2},
@@ -134,8 +136,8 @@ def source(*measured: Record) -> str:
 def code_lines(method: Method) -> int:
     """Lines of its kernel's files that hold code: not empty, no comment, no docstring."""
     count = 0
-    for name in method.sources:
-        text = (PACKAGE / name).read_text(encoding="utf-8")
+    for path in (path for name in method.sources for path in with_included(PACKAGE / name)):
+        text = path.read_text(encoding="utf-8")
         end = ""  # of the comment or docstring that we are in
         for line in (line.strip() for line in text.splitlines()):
             if end:

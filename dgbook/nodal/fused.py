@@ -36,7 +36,7 @@ class FusedPlan(LaunchPlan):
     Parameters
     ----------
     language : {"cuda", "numba"}
-        CUDA C++ or Numba: the same algorithm, kernels/fused.cu and kernels/fused.py.
+        CUDA C++ or Numba: the same algorithm, kernels/fused/ and kernels/fused.py.
     rows : int
         Rows of threads in a block, each with elements of its own.
     elements_inline : int
@@ -293,7 +293,7 @@ def for_tensor_cores(matrix: np.ndarray, plan: FusedPlan, shape: NodalShape) -> 
 
 
 def macros(plan: FusedPlan, shape: NodalShape) -> dict[str, Any]:
-    """What every kernels/fused.cu is compiled with."""
+    """What every kernels/fused/kernel.cu is compiled with."""
     single = shape.itemsize == 4
     return {
         "REAL": np.dtype(shape.dtype),

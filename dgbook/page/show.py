@@ -7,6 +7,7 @@ import inspect
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pygments import highlight
@@ -119,13 +120,14 @@ class Shown:
         return f"{self.text.rstrip()}\n\n{self.cost}".rstrip()
 
 
-def source(kernel: Kernel | CudaKernel | Callable) -> str:
+def source(kernel: Kernel | CudaKernel | Callable | Path) -> str:
     """The whole source of a kernel, a device function or a factory of kernels.
 
     Parameters
     ----------
-    kernel : Kernel, CudaKernel or function
-        Of a kernel in CUDA C++, the whole file.
+    kernel : Kernel, CudaKernel, function or Path
+        Of a kernel in CUDA C++, its own file; those that it includes are the rest of `files`, each
+        of them a path.
 
     Raises
     ------
@@ -134,6 +136,8 @@ def source(kernel: Kernel | CudaKernel | Callable) -> str:
     """
     if isinstance(kernel, CudaKernel):
         return kernel.text
+    if isinstance(kernel, Path):
+        return kernel.read_text(encoding="utf-8")
     function = getattr(kernel, "py_func", kernel)
     if not inspect.isfunction(function):
         raise TypeError(f"kernel = {kernel!r}; allowed are kernels and functions")
@@ -141,7 +145,7 @@ def source(kernel: Kernel | CudaKernel | Callable) -> str:
 
 
 def show(
-    kernel: Kernel | CudaKernel | Callable,
+    kernel: Kernel | CudaKernel | Callable | Path,
     signature: tuple | None = None,
     cc: tuple[int, int] | None = None,
 ) -> Shown:
@@ -149,8 +153,9 @@ def show(
 
     Parameters
     ----------
-    kernel : Kernel, CudaKernel or function
-        A function, such as a factory of kernels, is shown without the line under it.
+    kernel : Kernel, CudaKernel, function or Path
+        A function, such as a factory of kernels, is shown without the line under it, and so is a
+        file in CUDA C++: for ``file in kernel.files``, all the pieces of a kernel.
     signature : tuple, optional
         Numba types or example arguments, as in `compile`; without it a Numba kernel is not
         compiled. CUDA C++ needs none.
@@ -165,6 +170,8 @@ def show(
     text = source(kernel)
     if isinstance(kernel, CudaKernel):
         return Shown(kernel.name, text, "cuda", _cost(kernel, (), cc))
+    if isinstance(kernel, Path):
+        return Shown(kernel.name, text, "cuda")
     if isinstance(kernel, Kernel) and signature is not None:
         return Shown(kernel.name, text, "python", _cost(kernel, signature, cc))
     return Shown(kernel.__name__, text, "python")

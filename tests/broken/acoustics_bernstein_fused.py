@@ -33,13 +33,15 @@ MISTAKES = [
     Mistake("L_0 forgets two neighbors", "x += c_1 * (", "x += c_0 * 0 * ("),
     Mistake("L_0 weighs its diagonal by N + 2", "real(2 * N + 3)", "real(2 * N + 1)"),
     Mistake("the jump is a sum", "(P - p)", "(P + p)"),
-    Mistake("both normals point the same way", "(V + own)", "(V - own)"),
+    Mistake("both normals point the same way", "(V + inner)", "(V - inner)"),
     Mistake("the neighbor's face is mine", "inward(way // 6, u", "inward(f, u"),
     Mistake("the neighbor's points in the order of one", "opposite[way * Nfp + j]", "opposite[j]"),
     Mistake(
-        "the boundary's points from the wrong end", "other * Nfp + Nfp - 1 - j", "other * Nfp + j"
+        "the boundary's points from the wrong end",
+        "neighbor * Nfp + Nfp - 1 - j",
+        "neighbor * Nfp + j",
     ),
-    Mistake("a wall keeps its sign", "V = -walls[m + 1] * own", "V = -own"),
+    Mistake("a wall keeps its sign", "V = -walls[m + 1] * inner", "V = -inner"),
     Mistake("the boundary data are forgotten", "walls[m] * p + data[w]", "walls[m] * p"),
     Mistake(
         "a derivative in the wrong direction",

@@ -112,8 +112,8 @@ MISTAKES = [
     Mistake(
         "the jump is interior minus exterior",
         make_nodal_flux,
-        "u[c * size + q] - u[c * size + mine]",
-        "u[c * size + mine] - u[c * size + q]",
+        "u[c * size + q] - u[c * size + inner]",
+        "u[c * size + inner] - u[c * size + q]",
     ),
     Mistake(
         "the penalty on the normal velocity has the wrong sign",
@@ -172,13 +172,13 @@ MISTAKES = [
     Mistake(
         "rows beyond the last are written",
         make_element_volume,
-        "if own < K and row + r < Np:",
-        "if own < K:",
+        "if element < K and row + r < Np:",
+        "if element < K:",
     ),
     Mistake(
         "elements beyond the last are computed again, a race",
         make_element_volume,
-        "if own < K and row + r < Np:",
+        "if element < K and row + r < Np:",
         "if row + r < Np:",
     ),
     Mistake(

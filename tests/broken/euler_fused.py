@@ -25,8 +25,8 @@ MISTAKES = [
     Mistake("the outside of another edge", "n // 2) * Ne + q", "n // 4) * Ne + q"),
     Mistake(
         "neighbors are read from an old state",
-        "* stride]\n            gather(state, mine, f, link, u,",
-        "* stride]\n            gather(state, mine, f, link, base,",
+        "* stride]\n            gather(state, column, f, link, u,",
+        "* stride]\n            gather(state, column, f, link, base,",
     ),
     Mistake("the own state is an old one", "= u[first + i * WARP]", "= base[first + i * WARP]"),
     Mistake("the second slope counts once", "second + second", "second"),

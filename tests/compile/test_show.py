@@ -69,7 +69,9 @@ def test_source_of_a_file_a_factory_and_a_device_function():
     def square(x):
         return x * x
 
-    assert source(load(COPY, "copy")) == COPY.read_text()
+    kernel = load(COPY, "copy")
+    assert source(kernel) == COPY.read_text()
+    assert [show(file).text for file in kernel.files] == [source(kernel)]
     assert source(make_scale).startswith("def make_scale(factor):\n    @jit")
     assert source(make_scale).endswith("    return scale\n")
     assert source(square) == "@jit(device=True)\ndef square(x):\n    return x * x\n"

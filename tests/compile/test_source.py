@@ -48,16 +48,29 @@ def test_a_macro_says_the_precision(cc, held):
 
 
 def test_what_is_included_stands_in_the_code(tmp_path):
-    """So CuPy, which remembers compiled code by its text, notices when a header changes."""
-    path = tmp_path / "half.cu"
+    """So CuPy, which remembers compiled code by its text, notices when a header changes.
+
+    Of the kernel's own folder, and else of the package.
+    """
+    path, inner = tmp_path / "half.cu", tmp_path / "inner.cuh"
     path.write_text(
-        '#include "tensor.cuh"\nextern "C" __global__ void half(REAL* x) '
-        "{ *x = round_up(WIDTH, 3); }\n"
+        '#include "inner.cuh"\nextern "C" __global__ void half(REAL* x) '
+        "{ *x = round_up(WIDTH, ODD); }\n"
     )
-    macros = {"REAL": f4, "VECTOR": "float4", "TENSOR": 0}
-    kernel = load(path, "half", macros)
+    inner.write_text('#include "gpu/memory.cuh"\nconstexpr int ODD = 3;\n')
+    kernel = load(path, "half", {"REAL": f4, "VECTOR": "float4"})
     assert kernel.text.count("#include") == 1 and "#include" not in kernel.code
+    assert [file.name for file in kernel.files] == ["half.cu", "inner.cuh", "memory.cuh"]
     assert str(f4(6).view(np.int32)) in kernel.ptx((9, 0))
+    inner.write_text("constexpr int ODD = 5;\nint wrong = undeclared;\n")
+    with pytest.raises(RuntimeError, match=r'inner\.cuh.*line 2|inner\.cuh\(2\).*"undeclared"'):
+        kernel.ptx((9, 0))
+    path.write_text(path.read_text() + "int more = unseen;\n")
+    with pytest.raises(RuntimeError, match=r'half\.cu.*line 3|half\.cu\(3\).*"unseen"'):
+        kernel.ptx((9, 0))
+    inner.unlink()
+    with pytest.raises(FileNotFoundError, match=r'half\.cu says #include "inner\.cuh": no such'):
+        _ = kernel.code
 
 
 def test_shared_bytes(cc, held):
@@ -124,7 +137,8 @@ def test_parameters_are_read_from_the_source():
 def test_what_is_read_by_vectors_begins_at_one(real, vector, couple):
     """Maxwell's fused kernel casts the state, and `read` casts the tangents for it."""
     macros = {"REAL": real, "VECTOR": vector, "COUPLE": couple}
-    kernel = load(Path(dgbook.__file__).with_name("maxwell") / "kernels/fused.cu", "fused", macros)
+    path = Path(dgbook.__file__).with_name("maxwell") / "kernels/fused/kernel.cu"
+    kernel = load(path, "fused", macros | {"TENSOR": 0})
     found, size = {p.name: p.alignment for p in kernel.parameters}, np.dtype(real).itemsize
     pair = 8 if real == f4 else 16
     assert all(found[name] == 16 for name in ("u", "tangents", "res", "newer"))

@@ -45,7 +45,7 @@ def test_every_method_has_its_record_and_its_kernel():
     for method in METHODS:
         _, rows = GATHERED[method.name]
         assert {dtype for _, dtype in rows} == {"float32", "float64"}
-        assert 40 < compare.code_lines(method) < 400
+        assert 40 < compare.code_lines(method) < 500
 
 
 def test_several_records_have_one_source():
@@ -57,8 +57,7 @@ def test_several_records_have_one_source():
 
 def test_kernels_whose_lines_are_counted_are_the_best_within_five_percent():
     """A method's rows may be another kernel's; the one whose file is named is hardly slower."""
-    paths = {"fused.cu": "fused", "bernstein_fused.cu": "fused", "wide.cu": "wide"}
-    paths["tiled.py"] = "tiled"
+    paths = {"kernel.cu": "fused", "wide.cu": "wide", "tiled.py": "tiled"}
     for method in METHODS:
         record, rows = GATHERED[method.name]
         named = replace(method, paths=(paths[method.sources[0].rsplit("/")[-1]],))
@@ -109,8 +108,11 @@ def test_a_gpu_has_times_and_sizes(value):
 
 def test_lines_of_code_leave_out_what_only_explains(tmp_path, monkeypatch):
     monkeypatch.setattr(compare, "PACKAGE", tmp_path)
-    (tmp_path / "a.cu").write_text("// x\n#include <y>\n/* one\n two */\nint a;\n\n/* b */\n  }\n")
+    (tmp_path / "a.cu").write_text(
+        '// x\n#include <y>\n#include "c.cuh"\n/* one\n two */\nint a;\n\n/* b */\n  }\n'
+    )
+    (tmp_path / "c.cuh").write_text("// z\nint b;\n")
     (tmp_path / "b.py").write_text(
         '"""One."""\n\ndef f():\n    """Two\n\n    three.\n    """\n    # no\n    return 1\n'
     )
-    assert compare.code_lines(Method("m", "a/b", (), "stage", sources=("a.cu", "b.py"))) == 4
+    assert compare.code_lines(Method("m", "a/b", (), "stage", sources=("a.cu", "b.py"))) == 5

@@ -41,6 +41,7 @@ def make_bern_element(shape, K_S):
         size = np.uint32(u.size // 4)
         f = np.uint32(0 if k < size // Np else 4)
         while f < 4:
+            # The flux at the points of the face.
             j = np.uint32(0)
             while j < Nfp:
                 s[j] = flux_at(
@@ -48,6 +49,7 @@ def make_bern_element(shape, K_S):
                     faces, mirrors,
                 )  # fmt: skip
                 j = np.uint32(j + 1)
+            # L_0 applied to it.
             j = np.uint32(0)
             while j < Nfp:  # slice 0: L_0
                 l = zero
@@ -58,6 +60,7 @@ def make_bern_element(shape, K_S):
                 swept[j] = l
                 j = np.uint32(j + 1)
 
+            # Slice by slice through the tetrahedron.
             w = np.uint32(FACE * (4 * k + f))
             m, n = np.uint32(f * Np), np.uint32(N)
             while True:  # a slice of degree n: store it, and reduce it
@@ -73,6 +76,7 @@ def make_bern_element(shape, K_S):
                 m = np.uint32(m + j)
                 if n == 0:
                     break
+                # The next slice, in place.
                 scale = -one / real(np.uint32(N - n + 2))
                 j, p, b_2 = np.uint32(0), np.uint32(0), np.uint32(0)
                 while b_2 < n:

@@ -43,6 +43,7 @@ def make_bern_optimal(shape, K_S):
         k = np.uint32(cuda.blockIdx.x * K_S + e)
         size = np.uint32(u.size // 4)
         inside = k < size // Np
+        # The flux at the points of all faces.
         j = n
         while inside and j < points:
             s[e, j % Nfp, j // Nfp] = flux_at(
@@ -51,6 +52,7 @@ def make_bern_optimal(shape, K_S):
             j = np.uint32(j + Np)
         cuda.syncthreads()
 
+        # L_0 applied to the four faces at once.
         if inside and n < Nfp:  # slice 0: L_0
             for f in range(4):
                 l[f] = real(0)
@@ -62,6 +64,7 @@ def make_bern_optimal(shape, K_S):
                         l[f] += value * s[e, j, f]
             for f in range(4):
                 swept[e, n, f] = l[f]
+        # Slice by slice, each from the one before.
         start, rows = np.uint32(Nfp), np.uint32(order)
         while rows > 0:  # the next slice has 1 + ... + rows points
             cuda.syncthreads()
@@ -80,6 +83,7 @@ def make_bern_optimal(shape, K_S):
         cuda.syncthreads()
 
         if inside:
+            # What a control point has in the four sweeps.
             for c in range(4):
                 l[c] = real(0)
             for f in range(4):

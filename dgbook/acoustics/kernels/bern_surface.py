@@ -24,17 +24,18 @@ def make_flux(shape):
         f = np.uint32(j // Nfp)
         i = np.uint32(j % Nfp)
         link, w = links[4 * k + f], np.uint32(FACE * (4 * k + f))
-        other, way = np.uint32(link // WAYS), np.uint32(link % WAYS)
+        neighbor, way = np.uint32(link // WAYS), np.uint32(link % WAYS)
         size = np.uint32(u.size // 4)
         nb = np.uint32(data.size // (4 * Nfp))
-        own = np.uint32(k * Np + face_nodes[j])
+        inner = np.uint32(k * Np + face_nodes[j])
         result = real(0)
+        # Field by field: the jump, times a or the normal and b.
         for c in range(4):
-            minus = u[c * size + own]
-            if other < size // Np:
-                plus = u[c * size + other * Np + opposite[way * Nfp + i]]
+            minus = u[c * size + inner]
+            if neighbor < size // Np:
+                plus = u[c * size + neighbor * Np + opposite[way * Nfp + i]]
             else:
-                b = np.uint32(other - size // Np)
+                b = np.uint32(neighbor - size // Np)
                 plus = mirrors[2 * b + min(c, 1)] * minus
                 plus += data[(c * nb + b) * Nfp + i]
             if c == 0:
@@ -90,6 +91,7 @@ def make_bern_surface(shape, K_S):
         k = np.uint32(cuda.blockIdx.x * K_S + e)
         size = np.uint32(u.size // 4)
         end = np.uint32(points if k < size // Np else 0)
+        # The flux at the points of all faces.
         j = n
         while j < end:
             s[e, j] = flux_at(
@@ -98,6 +100,7 @@ def make_bern_surface(shape, K_S):
             j = np.uint32(j + Np)
         cuda.syncthreads()
 
+        # L_0 applied to it; then four fields.
         j = n
         while j < end:
             first = np.uint32(j // Nfp * Nfp)
@@ -115,6 +118,7 @@ def make_bern_surface(shape, K_S):
         cuda.syncthreads()
 
         if end > 0:
+            # A row of E_L times the fluxes of all faces.
             for c in range(4):
                 lifted[c] = real(0)
             v = np.uint32(4 * n)

@@ -94,17 +94,20 @@ def make_bern_volume(shape, K_V, make_row=make_stored_row):
         k = np.uint32(cuda.blockIdx.x * K_V + e)
         size = np.uint32(u.size // 4)
         K, p = np.uint32(size // Np), np.uint32(k * Np + n)
+        # The fields come to shared memory.
         if k < K:
             for c in range(4):
                 s[e, n, c] = u[c * size + p]
         cuda.syncthreads()
 
         if k < K:
+            # Four sparse derivatives of four fields.
             for m in range(4):
                 row(m, n, columns, values, j, a)
                 for c in range(4):
                     D[m, c] = a[0] * s[e, j[0], c] + a[1] * s[e, j[1], c]
                     D[m, c] += a[2] * s[e, j[2], c] + a[3] * s[e, j[3], c]
+            # From barycentric coordinates to x, y, z.
             g = np.uint32(9 * k)
             for c in range(4):
                 for d in range(3):
@@ -112,6 +115,7 @@ def make_bern_volume(shape, K_V, make_row=make_stored_row):
                     for m in range(2, 4):
                         r = rst_xyz[g + 3 * (m - 1) + d]
                         gradient[c, d] += r * (D[m, c] - D[0, c])
+            # Divergence and gradient.
             div = gradient[1, 0] + gradient[2, 1] + gradient[3, 2]
             out[p] = -material[2 * k] * div
             for d in range(3):

@@ -36,21 +36,23 @@ def make_flux(shape):
 
     @jit(device=True)
     def flux_at(k, f, j, quads, v, u, data, links, opposite, geometry, walls):
-        way, other = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        # p, and the velocity that flows in, on either side of the face.
         p = quads[v, 0]
-        own = inward(f, quads[v, 1], quads[v, 2], quads[v, 3])
+        inner = inward(f, quads[v, 1], quads[v, 2], quads[v, 3])
         if way < GHOST:
-            w = np.uint32(4 * (other * Np + opposite[way * Nfp + j]))
+            w = np.uint32(4 * (neighbor * Np + opposite[way * Nfp + j]))
             P, V = u[w], inward(way // 6, u[w + 1], u[w + 2], u[w + 3])
         else:  # u^+ = M u^- + g
-            m, size = 5 * other, data.size // 4
-            w = np.uint32(other * Nfp + Nfp - 1 - j)
+            m, size = 5 * neighbor, data.size // 4
+            w = np.uint32(neighbor * Nfp + Nfp - 1 - j)
             P = walls[m] * p + data[w]
-            V = -walls[m + 1] * own
+            V = -walls[m + 1] * inner
             for d in range(3):
                 V += walls[m + 2 + d] * data[(d + 1) * size + w]
+        # The flux, with the weights of the face.
         g = np.uint32(GEOMETRY * k + f)
-        return geometry[g] * (P - p) - geometry[g + 4] * (V + own)
+        return geometry[g] * (P - p) - geometry[g + 4] * (V + inner)
 
     return flux_at
 
@@ -82,6 +84,7 @@ def make_sweep(shape, plan):
 
     @jit(device=True)
     def sweep(t, point, quads, lane, F, S, nodes, squares):
+        # From six neighbors on the face.
         for h in range(rounds):  # slice 0: L_0
             i, j = np.uint32(lane + h * lanes), point[h]
             if j < Nfp:
@@ -98,6 +101,7 @@ def make_sweep(shape, plan):
                     t[h, f] = x
                 for f in range(4):
                     quads[w, f] = t[h, f]
+        # Slice by slice, each from the one before.
         rest, old, new = np.uint32(N), S, np.uint32(S + Nfp)
         while rest > 0:  # the next slice has 1 + ... + rest points
             meet()
@@ -125,6 +129,7 @@ def make_points(shape):
 
     @jit(device=True)
     def differentiate(quads, low, high, v, w):
+        # The state at the four points around one of degree N - 1.
         i, y, z = place(low, 0, v), place(low, 1, v), place(high, 0, v)
         x = np.uint32(i + 1)
         p = quads[i, 0]
@@ -137,6 +142,7 @@ def make_points(shape):
 
     @jit(device=True)
     def rate_at(d, s, quads, n, rows, weights, v, w, geometry, g):
+        # Raise derivatives to degree N, and gather what was lifted.
         for c in range(4):
             d[c] = zero
         for j in range(4):
@@ -146,6 +152,7 @@ def make_points(shape):
                 d[c] += factor * quads[q, c]
             q = place(rows[4 * n + 2 + j // 2], j % 2, w)
             s[j] = weights[8 * n + 4 + j] * quads[q, j]
+        # The lifted jumps change grad p, too; then the metric.
         for m in range(1, 4):
             d[m] += geometry[g + 8] * s[0] - geometry[g + 8 + m] * s[m]
         x, y, z = d[1], d[2], d[3]
@@ -169,7 +176,7 @@ def make_bernstein_fused(shape, plan):
     is a warp, it waits for no other. Its quadruples in shared memory: from D on
     derivatives in degree N - 1, from F on fluxes on four faces, from U on the
     state and, at the end, du/dt, from S on the slices of the lift, of which
-    bernstein_fused.cu tells how they follow each other.
+    bernstein_fused/lift.cuh tells how they follow each other.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, lower = shape.Np, shape.Nfp, shape.Np - shape.Nfp
@@ -195,17 +202,20 @@ def make_bernstein_fused(shape, plan):
         D = np.uint32(team * size)
         F = np.uint32(D + elements * lower)
         U, S = np.uint32(F + faces), np.uint32(F + faces + points)
+        # The team's states come to shared memory.
         i, start = lane, np.uint32(4 * first * Np)
         while i < 4 * points:
             quads[U + i // 4, i % 4] = u[start + i]
             i = np.uint32(i + lanes)
         meet()
+        # Derivatives in degree N - 1.
         i = lane
         while i < elements * lower:
             n, v = np.uint32(2 * (i % lower)), np.uint32(U + i // lower * Np)
             w = np.uint32(D + i)
             differentiate(quads, corners[n], corners[n + 1], v, w)
             i = np.uint32(i + lanes)
+        # The flux at this thread's points of the four faces.
         for h in range(rounds):
             i = np.uint32(lane + h * lanes)
             e, j = np.uint32(i // Nfp), np.uint32(i % Nfp)
@@ -221,6 +231,7 @@ def make_bernstein_fused(shape, plan):
         meet()
         sweep(t, point, quads, lane, F, S, nodes, squares)
         meet()
+        # du/dt at every point.
         i = lane
         while i < points:
             e, n = np.uint32(i // Np), np.uint32(i % Np)
@@ -231,6 +242,7 @@ def make_bernstein_fused(shape, plan):
                 quads[U + i, c] = d[c]
             i = np.uint32(i + lanes)
         meet()
+        # The update, through contiguous memory.
         i = lane
         while i < 4 * points:
             r = dt * quads[U + i // 4, i % 4]

@@ -27,6 +27,7 @@ def make_combine(shape):
         K, size = np.uint32(material.size // 2), np.uint32(u.size // 4)
         if i < size:
             k = np.uint32(i % K)
+            # Divergence and gradient of what the library has differentiated.
             for c in range(4):
                 du[c] = real(0)
             for d in range(3):
@@ -35,6 +36,7 @@ def make_combine(shape):
                     du[1 + d] += metric * derivatives[j * size + i]
                     field = np.uint32(3 * (1 + d) + j)
                     du[0] += metric * derivatives[field * size + i]
+            # The update.
             for c in range(4):
                 p = np.uint32(c * size + i)
                 scale = material[min(c, 1) * K + k]

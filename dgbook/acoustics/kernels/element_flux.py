@@ -30,6 +30,7 @@ def make_element_flux(shape, plan):
         m = np.uint32(cuda.blockIdx.y)
         K, size = np.uint32(links.size // 4), np.uint32(flux.size // 4)
         if k < K:
+            # One face node's numbers, to where the lift reads them.
             p, vx, vy, vz = nodal_flux(
                 k, np.uint32(m // Nfp), np.uint32(m % Nfp), jump, u, data,
                 links, opposite, face_nodes, faces, mirrors)  # fmt: skip

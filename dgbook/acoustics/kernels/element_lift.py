@@ -31,8 +31,8 @@ def make_element_lift(shape, plan):
         x = np.uint32(cuda.threadIdx.x)
         size, values = np.uint32(out.size // 4), np.uint32(flux.size // 4)
         K = np.uint32(values // Nf)
-        own = np.uint32(cuda.blockIdx.x * T + x)
-        k = np.uint32(min(own, K - 1))  # the last block may have too many
+        element = np.uint32(cuda.blockIdx.x * T + x)
+        k = np.uint32(min(element, K - 1))  # the last block may have too many
         row = np.uint32(cuda.blockIdx.y * rows)
         while row < Np:
             for r in range(rows):
@@ -40,6 +40,7 @@ def make_element_lift(shape, plan):
                     du[r, c] = real(0)
             first = np.uint32(0)
             while first < Nf:
+                # A sub-block of LIFT comes to shared memory.
                 cuda.syncthreads()
                 i = x
                 while i < entries:
@@ -48,6 +49,7 @@ def make_element_lift(shape, plan):
                         L[i] = lift[m * padded + row + i % rows]
                     i = np.uint32(i + T)
                 cuda.syncthreads()
+                # Its columns times one value of each field at a time.
                 m = np.uint32(0)
                 while m < columns and first + m < Nf:
                     i = np.uint32((first + m) * K + k)
@@ -58,8 +60,9 @@ def make_element_lift(shape, plan):
                             du[r, c] += L[q + r] * v
                     m = np.uint32(m + 1)
                 first = np.uint32(first + columns)
+            # Added to du/dt.
             for r in range(rows):
-                if own < K and row + r < Np:
+                if element < K and row + r < Np:
                     i = np.uint32((row + r) * K + k)
                     for c in range(4):
                         out[c * size + i] += du[r, c]

@@ -33,8 +33,8 @@ def make_element_volume(shape, plan):
         du = cuda.local.array((rows, 4, 3), real)
         x = np.uint32(cuda.threadIdx.x)
         K, size = np.uint32(material.size // 2), np.uint32(u.size // 4)
-        own = np.uint32(cuda.blockIdx.x * T + x)
-        k = np.uint32(min(own, K - 1))  # the last block may have too many
+        element = np.uint32(cuda.blockIdx.x * T + x)
+        k = np.uint32(min(element, K - 1))  # the last block may have too many
         row = np.uint32(cuda.blockIdx.y * rows)
         while row < Np:
             for r in range(rows):
@@ -43,6 +43,7 @@ def make_element_volume(shape, plan):
                         du[r, c, j] = real(0)
             first = np.uint32(0)
             while first < Np:
+                # A sub-block of the three D comes to shared memory.
                 cuda.syncthreads()
                 i = x
                 while i < entries:
@@ -51,6 +52,7 @@ def make_element_volume(shape, plan):
                         D[i] = derivative[m * padded + row + i % rows]
                     i = np.uint32(i + T)
                 cuda.syncthreads()
+                # Its columns times one value of each field at a time.
                 m = np.uint32(0)
                 while m < columns and first + m < Np:
                     i = np.uint32((first + m) * K + k)
@@ -62,8 +64,9 @@ def make_element_volume(shape, plan):
                                 du[r, c, j] += D[q + j * rows + r] * v
                     m = np.uint32(m + 1)
                 first = np.uint32(first + columns)
+            # Divergence and gradient.
             for r in range(rows):
-                if own < K and row + r < Np:
+                if element < K and row + r < Np:
                     i = np.uint32((row + r) * K + k)
                     divergence = real(0)
                     for a in range(3):

@@ -32,17 +32,19 @@ def make_flux(shape):
     @jit(device=True)
     def flux_at(k, f, i, state, v, u, data, links, opposite, geometry,
                 boundary):  # fmt: skip
-        way, other = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        # What the element itself has, and lets in.
         p, into = state[v], inflow(f, state, v)
+        # What the other side has more of p, and lets in as well.
         if way < GHOST:
-            w = np.uint32(other * size + width * opposite[way * Nfp + i])
+            w = np.uint32(neighbor * size + width * opposite[way * Nfp + i])
             more, both = u[w] - p, into + inflow(way // 6, u, w)
         else:  # u^+ = M u^- + g
-            m, faces = 5 * other, data.size // (4 * Nfp)
-            more = boundary[m] * p - p + data[other * Nfp + i]
+            m, faces = 5 * neighbor, data.size // (4 * Nfp)
+            more = boundary[m] * p - p + data[neighbor * Nfp + i]
             both = into - boundary[m + 1] * into
             for d in range(3):
-                g = data[((d + 1) * faces + other) * Nfp + i]
+                g = data[((d + 1) * faces + neighbor) * Nfp + i]
                 both += boundary[m + 2 + d] * g
         g = np.uint32(k * GEOMETRY + 8 + 2 * f)
         return geometry[g] * more - geometry[g + 1] * both
@@ -108,7 +110,8 @@ def make_fused(shape, plan):
         lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
         first = np.uint32(cuda.blockIdx.x * elements)
-        mine = np.uint32(row * inline)
+        element = np.uint32(row * inline)
+        # The block's states come to shared memory; sums begin at zero.
         p = thread
         while p < state_words:
             state[p] = u[first * size + p]
@@ -118,6 +121,7 @@ def make_fused(shape, plan):
                 for x in range(4):
                     c[i, e, x] = zero
         cuda.syncthreads()
+        # One number per face node is what will be lifted.
         p = thread
         while p < flux_words:
             e, f = np.uint32(p // points), np.uint32(p // Nfp % 4)
@@ -128,6 +132,7 @@ def make_fused(shape, plan):
             p = np.uint32(p + threads)
         cuda.syncthreads()
 
+        # Lift face by face: into div v, and along the normal into grad p.
         for f in range(4):
             for i in range(nodes):
                 for e in range(inline):
@@ -137,16 +142,17 @@ def make_fused(shape, plan):
                 for i in range(nodes):
                     l = lift[(j * nodes + i) * lanes + lane]
                     for e in range(inline):
-                        lifted[i, e] += l * flux[(mine + e) * points + j]
+                        lifted[i, e] += l * flux[(element + e) * points + j]
                 j = np.uint32(j + 1)
             for e in range(inline):
-                q = geometry[(first + mine + e) * GEOMETRY + 16 + f]
+                q = geometry[(first + element + e) * GEOMETRY + 16 + f]
                 for i in range(nodes):
                     c[i, e, 0] += lifted[i, e]
                     for x in range(1, 4):
                         if f == 0 or f == x:
                             c[i, e, x] += q * lifted[i, e]
-        m, d, v = np.uint32(0), lane, np.uint32(mine * size)
+        # -div v and -grad p at this thread's nodes.
+        m, d, v = np.uint32(0), lane, np.uint32(element * size)
         while m < Np:
             add_column(c, derivative, d, state, v)
             if unroll > 1:  # so that more loads are under way
@@ -161,13 +167,14 @@ def make_fused(shape, plan):
             v = np.uint32(v + unroll * width)
         cuda.syncthreads()
 
+        # To du/dt.
         for e in range(inline):  # du/dt takes the place of the state
-            g = np.uint32((first + mine + e) * GEOMETRY)
+            g = np.uint32((first + element + e) * GEOMETRY)
             g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
             g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
             for i in range(nodes):
                 n = np.uint32(lane + i * lanes)
-                v = np.uint32((mine + e) * size + width * n)
+                v = np.uint32((element + e) * size + width * n)
                 x, y, z = c[i, e, 1], c[i, e, 2], c[i, e, 3]
                 if n < Np:
                     state[v] = geometry[g + 6] * c[i, e, 0]
@@ -175,6 +182,7 @@ def make_fused(shape, plan):
                     state[v + w2] = g12 * x + g22 * y + g23 * z
                     state[v + w3] = g13 * x + g23 * y + g33 * z
         cuda.syncthreads()
+        # The update, through contiguous memory.
         p = thread
         while p < state_words:
             k = first * size + p

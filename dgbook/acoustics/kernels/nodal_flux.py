@@ -38,19 +38,21 @@ def make_nodal_flux(shape, by_node):
     def nodal_flux(k, f, i, jump, u, data, links, opposite, face_nodes, faces,
                    mirrors):  # fmt: skip
         K, size = np.uint32(links.size // 4), np.uint32(u.size // 4)
+        # The jump of each field.
         link = links[4 * k + f]
-        other = np.uint32(link // WAYS)
-        mine = place(k, face_nodes[f * Nfp + i], K)
-        if other < K:
-            q = place(other, opposite[link % WAYS * Nfp + i], K)
+        neighbor = np.uint32(link // WAYS)
+        inner = place(k, face_nodes[f * Nfp + i], K)
+        if neighbor < K:
+            q = place(neighbor, opposite[link % WAYS * Nfp + i], K)
             for c in range(4):
-                jump[c] = u[c * size + q] - u[c * size + mine]
+                jump[c] = u[c * size + q] - u[c * size + inner]
         else:  # u^+ - u^- = (M - 1) u^- + g
-            b, nb = np.uint32(other - K), np.uint32(data.size // (4 * Nfp))
+            b, nb = np.uint32(neighbor - K), np.uint32(data.size // (4 * Nfp))
             for c in range(4):
                 g = data[(c * nb + b) * Nfp + i]
                 m = mirrors[2 * b + min(c, 1)]
-                jump[c] = (m - one) * u[c * size + mine] + g
+                jump[c] = (m - one) * u[c * size + inner] + g
+        # The flux, with the weights of the face.
         w = np.uint32(FACE_WORDS * (4 * k + f))
         nx, ny, nz = faces[w], faces[w + 1], faces[w + 2]
         p, normal = jump[0], nx * jump[1] + ny * jump[2] + nz * jump[3]

@@ -33,6 +33,7 @@ def make_node_surface(shape, plan):
         n, e = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
         k = np.uint32(cuda.blockIdx.x * K_S + e)
         K, size = np.uint32(links.size // 4), np.uint32(u.size // 4)
+        # A thread is a face node: its flux.
         if k < K and n < Nf:
             i = np.uint32(e * Nf + n)
             s[i, 0], s[i, 1], s[i, 2], s[i, 3] = nodal_flux(
@@ -40,6 +41,7 @@ def make_node_surface(shape, plan):
                 links, opposite, face_nodes, faces, mirrors)  # fmt: skip
         cuda.syncthreads()
 
+        # A thread is a node: a row of LIFT times the fluxes.
         if k < K and n < Np:
             for c in range(4):
                 du[c] = real(0)

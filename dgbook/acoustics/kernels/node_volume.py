@@ -35,6 +35,7 @@ def make_node_volume(shape, plan):
         k = np.uint32(cuda.blockIdx.x * K_V + e)
         K, size = np.uint32(material.size // 2), np.uint32(u.size // 4)
         i = np.uint32(k * Np + n)
+        # The fields come to shared memory.
         for c in range(4):
             if k < K:
                 s[e * Np + n, c] = u[c * size + i]
@@ -43,6 +44,7 @@ def make_node_volume(shape, plan):
         cuda.syncthreads()
 
         if k < K:
+            # A row of each D times the element's four fields.
             m = np.uint32(0)
             while m < Np:
                 for j in range(3):
@@ -50,6 +52,7 @@ def make_node_volume(shape, plan):
                     for c in range(4):
                         du[c, j] += d * s[e * Np + m, c]
                 m = np.uint32(m + 1)
+            # Divergence and gradient.
             divergence = real(0)
             for a in range(3):
                 gradient = real(0)

@@ -29,7 +29,7 @@ from dgbook.mesh.geometry import map_derivatives
 from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.fused import SPARE, FusedPlan, FusedStage, lengthened, links_along
 
-SOURCE = Path(__file__).parents[1] / "kernels" / "bernstein_fused.cu"
+SOURCE = Path(__file__).parents[1] / "kernels" / "bernstein_fused" / "kernel.cu"
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -91,7 +91,7 @@ def tables(order: int, itemsize: int) -> dict[str, np.ndarray]:
     - rows (Np, 4): where a - e_j are in degree N - 1, j = 0..3, in two words, and where the point
       is in the slices of the lift from each face, in two more. Where a_j = 0, another place stands
       for a - e_j. In slice i the first numbers, of `itemsize` bytes, stand i places further on in
-      their 16 bytes (see ``turned`` in kernels/bernstein_fused.cu), and the last ones in front;
+      their 16 bytes (see kernels/bernstein_fused/lift.cuh), and the last ones in front;
     - weights (Np, 2, 4): a_j; and what makes control points of the slices,
       (-1)^{a_f} / (2 (a_f + 1) a!) for face f.
 

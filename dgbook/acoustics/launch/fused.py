@@ -28,7 +28,7 @@ from dgbook.nodal.fused import (
     macros,
 )
 
-SOURCE = Path(__file__).parents[1] / "kernels" / "fused.cu"
+SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 
 
 # ---------------------------------------------------------------------------------------- arrays

@@ -28,6 +28,7 @@ def make_add(tables, plan):
             return
         E, one = np.uint32(left.size // many), np.uint32(1)
         to, step = (np.uint32(k * dofs), one) if by_element else (k, K)
+        # Edge by edge: what it adds to this element's nodes.
         for f in range(3):
             e, side = edges[f * K + k], sides[f * K + k]
             at, stride = (np.uint32(e * many), one) if by_element else (e, E)

@@ -30,6 +30,7 @@ def make_check(Np, dtype, layout):
             at = np.uint32(k * dofs + n % N)
         else:
             k, field, at = n % K, np.uint32(Np * K), n
+        # Density, and pressure times rho / (gamma - 1).
         rho, E = u[at], u[at + 3 * field]
         mx, my = u[at + field], u[at + 2 * field]
         internal = rho * E - half * (mx * mx + my * my)

@@ -49,6 +49,7 @@ def make_face(tables, flux_name, plan):
         if constant:
             phi = cuda.const.array_like(phi_table)
         K, one = np.uint32(u.size // dofs), np.uint32(1)
+        # The two elements, their edges, the normal.
         k, f, n, g = links[e], links[E + e], links[2 * E + e], links[3 * E + e]
         nx, ny, length = geometry[e], geometry[E + e], geometry[2 * E + e]
         inside, b, nb = n >= 0, e - (E - kinds.size), kinds.size
@@ -56,6 +57,7 @@ def make_face(tables, flux_name, plan):
             n, g = k, f  # there is no neighbor: what it gives is replaced below
         at, step = (np.uint32(k * dofs), one) if by_element else (k, K)
         to = np.uint32(n * dofs) if by_element else n
+        # The nodes on either side.
         for j in range(Nfp):
             i, m = nodes[f * Nfp + j], nodes[g * Nfp + Nfp - 1 - j]
             for s in range(4):
@@ -64,6 +66,7 @@ def make_face(tables, flux_name, plan):
                 R[s * Nfp + j] = zero
         q = 0
         while q < Ne:
+            # The states at a point.
             for s in range(4):
                 ul[s], ur[s] = zero, zero
             for j in range(Nfp):
@@ -78,12 +81,14 @@ def make_face(tables, flux_name, plan):
             elif not inside:
                 for s in range(4):
                     ur[s] = data[(s * nb + b) * Ne + q]
+            # The flux, and what it adds to the nodes of the edge.
             flux(ul, ur, nx, ny, F)
             for j in range(Nfp):
                 value = phi[(Ne + q) * Nfp + j] * length
                 for s in range(4):
                     R[s * Nfp + j] += value * F[s]
             q += 1
+        # To the two sides, or to the residual.
         out, stride = (np.uint32(e * edge_dofs), one) if by_element else (e, E)
         for j in range(Nfp):
             i, m = nodes[f * Nfp + j], nodes[g * Nfp + Nfp - 1 - j]

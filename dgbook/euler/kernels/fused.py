@@ -25,12 +25,14 @@ def make_volume(shape, plan, matrices):
     zero, one, half, gas = real(0), real(1), real(0.5), real(GAMMA - 1)
 
     @jit(device=True)
-    def add_volume(rate, state, mine, q, w, R, S, rx, ry, sx, sy):
+    def add_volume(rate, state, column, q, w, R, S, rx, ry, sx, sy):
+        # The state at the point.
         for c in range(4):
             w[c] = zero
         for i in range(Np):
             for c in range(4):
-                w[c] += interpolation[q, i] * state[(4 * i + c) * apart + mine]
+                w[c] += interpolation[q, i] * state[(4 * i + c) * apart + column]
+        # The flux along r and s.
         inverse = one / w[0]
         vx, vy = w[1] * inverse, w[2] * inverse
         p = gas * (w[3] - half * (w[1] * vx + w[2] * vy))
@@ -39,6 +41,7 @@ def make_volume(shape, plan, matrices):
         R[1], S[1] = r * w[1] + p * rx, s * w[1] + p * sx
         R[2], S[2] = r * w[2] + p * ry, s * w[2] + p * sy
         R[3], S[3] = r * (w[3] + p), s * (w[3] + p)
+        # What it adds to the nodes.
         for i in range(Np):
             for c in range(4):
                 rate[i, c] += projection[q, i, 0] * R[c]
@@ -60,16 +63,17 @@ def make_gather(shape, plan, matrices):
     zero, two = real(0), real(2)
 
     @jit(device=True)
-    def gather(state, mine, f, link, u, data, edges, nx, ny):
+    def gather(state, column, f, link, u, data, edges, nx, ny):
+        # Node by node, field by field.
         n, g = np.uint32(link // 4), np.uint32(link % 4)
         for j in range(Nfp):
-            far = 4 * (Np + j) * apart + mine
+            far = 4 * (Np + j) * apart + column
             if g < 3:  # the neighbor runs along the edge the other way
                 i = n // WARP * size + 4 * edge_nodes[g, Nfp - 1 - j]
                 for c in range(4):
                     state[far + c * apart] = u[(i + c) * WARP + n % WARP]
             elif n % 2 == WALL:
-                near = 4 * edge_nodes[f, j] * apart + mine
+                near = 4 * edge_nodes[f, j] * apart + column
                 x, y = state[near + apart], state[near + 2 * apart]
                 twice = two * (x * nx + y * ny)
                 state[far] = state[near]
@@ -98,15 +102,17 @@ def make_edge(shape, plan, matrices):
     riemann = make_flux(shape.flux, shape.dtype)
 
     @jit(device=True)
-    def add_edge(rate, state, mine, f, q, left, right, F, nx, ny, Fs):
+    def add_edge(rate, state, column, f, q, left, right, F, nx, ny, Fs):
+        # The states at the point, from either side.
         for c in range(4):
             left[c] = right[c] = zero
         for j in range(Nfp):
             near, far = edge_nodes[f, j], Np + j
             for c in range(4):
                 t = trace[q, j]
-                left[c] += t * state[(4 * near + c) * apart + mine]
-                right[c] += t * state[(4 * far + c) * apart + mine]
+                left[c] += t * state[(4 * near + c) * apart + column]
+                right[c] += t * state[(4 * far + c) * apart + column]
+        # The flux, and what it adds to the nodes.
         riemann(left, right, nx, ny, F)
         for c in range(4):
             F[c] *= Fs
@@ -126,12 +132,12 @@ def make_update(shape, plan):
     zero, half, third = real(0), real(0.5), real(1 / 3)
 
     @jit(device=True)
-    def update(stage, state, mine, first, u, base, one, two, out, w):
+    def update(stage, state, column, first, u, base, one, two, out, w):
         gas, i = True, np.uint32(0)
         while i < Np:
             for c in range(4):
                 at = first + (4 * i + c) * WARP
-                value = state[(4 * i + c) * apart + mine]
+                value = state[(4 * i + c) * apart + column]
                 if stage == LAST:
                     v, second = base[at], two[at] - base[at]
                     change = (one[at] - v) + second + second + (u[at] - v)
@@ -174,25 +180,28 @@ def make_fused(shape, plan, matrices):
         state = cuda.shared.array(columns, real)
         rate, F = cuda.local.array((Np, 4), real), cuda.local.array(4, real)
         left, right = cuda.local.array(4, real), cuda.local.array(4, real)
-        mine = np.uint32(cuda.threadIdx.x)
-        k = np.uint32(cuda.blockIdx.x * threads + mine)
+        column = np.uint32(cuda.threadIdx.x)
+        k = np.uint32(cuda.blockIdx.x * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)
         if k >= elements:
             return
         first = np.uint32(k // WARP * words * WARP + k % WARP)
+        # The element's state, in its column of shared memory.
         for i in range(words):
-            state[i * threads + mine] = u[first + i * WARP]
+            state[i * threads + column] = u[first + i * WARP]
         rx, ry = geometry[k], geometry[k + stride]
         sx, sy = geometry[k + 2 * stride], geometry[k + 3 * stride]
         for i in range(Np):
             for c in range(4):
                 rate[i, c] = zero
 
+        # The volume, point by point.
         q = np.uint32(0)
         while q < Nq:
             cuda.syncwarp()
-            add_volume(rate, state, mine, q, left, right, F, rx, ry, sx, sy)
+            add_volume(rate, state, column, q, left, right, F, rx, ry, sx, sy)
             q = np.uint32(q + 1)
+        # The edges: the normal, the far nodes, then point by point.
         f = np.uint32(0)
         while f < 3:
             nx = rx + sx if f == 0 else (-rx if f == 1 else -sx)
@@ -200,18 +209,19 @@ def make_fused(shape, plan, matrices):
             Fs = math.sqrt(nx * nx + ny * ny)
             nx, ny = nx / Fs, ny / Fs
             link = links[k + f * stride]
-            gather(state, mine, f, link, u, data, edges, nx, ny)
+            gather(state, column, f, link, u, data, edges, nx, ny)
             q = np.uint32(0)
             while q < Ne:
                 cuda.syncwarp()
-                add_edge(rate, state, mine, f, q, left, right, F, nx, ny, Fs)
+                add_edge(rate, state, column, f, q, left, right, F, nx, ny, Fs)
                 q = np.uint32(q + 1)
             f = np.uint32(f + 1)
 
         for i in range(Np):  # nobody needs the own state there any more
             for c in range(4):
-                state[(4 * i + c) * threads + mine] = dt * rate[i, c]
-        gas = update(stage, state, mine, first, u, base, one, two, out, left)
+                state[(4 * i + c) * threads + column] = dt * rate[i, c]
+        # The update.
+        gas = update(stage, state, column, first, u, base, one, two, out, left)
         if stage == LAST and not gas:
             cuda.atomic.min(bad, 0, names[k])
 

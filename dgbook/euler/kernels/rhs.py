@@ -34,9 +34,11 @@ def make_rhs(tables, plan):
         one = np.uint32(1)
         first, step = (np.uint32(k * dofs), one) if by_element else (k, K)
         scale = -inverse_jacobian[k]
+        # The element's residual.
         for i in range(dofs):
             R[i] = residual[first + i * step]
         i = 0
+        # A row of M^-1 at a time, for all four fields.
         while i < Np:
             for s in range(4):
                 total[s] = zero

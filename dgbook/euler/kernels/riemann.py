@@ -44,6 +44,7 @@ def make_roe(real, compiler):
 
     @compiler
     def roe(left, right, nx, ny, F):
+        # Velocity and pressure of either side.
         ul, vl, pl = primitive(left)
         ur, vr, pr = primitive(right)
         nl, nr = ul * nx + vl * ny, ur * nx + vr * ny
@@ -88,9 +89,11 @@ def make_rusanov(real, compiler):
 
     @compiler
     def rusanov(left, right, nx, ny, F):
+        # Velocity and pressure of either side.
         ul, vl, pl = primitive(left)
         ur, vr, pr = primitive(right)
         nl, nr = ul * nx + vl * ny, ur * nx + vr * ny
+        # The largest speed of either side damps the jump.
         fastest = max(
             abs(nl) + math.sqrt(gamma * pl / left[0]),
             abs(nr) + math.sqrt(gamma * pr / right[0]),
@@ -112,9 +115,11 @@ def make_hllc(real, compiler):
 
     @compiler
     def hllc(left, right, nx, ny, F):
+        # Velocity and pressure of either side.
         ul, vl, pl = primitive(left)
         ur, vr, pr = primitive(right)
         nl, nr = ul * nx + vl * ny, ur * nx + vr * ny
+        # Roe's average.
         a, b = math.sqrt(left[0]), math.sqrt(right[0])
         weight = one / (a + b)
         Hl, Hr = (left[3] + pl) / left[0], (right[3] + pr) / right[0]
@@ -122,6 +127,7 @@ def make_hllc(real, compiler):
         u, v, H = a * ul + b * ur, a * vl + b * vr, a * Hl + b * Hr
         un = u * nx + v * ny
         c = math.sqrt(gas * (H - half * (u * u + v * v)))
+        # Speeds of the outer waves and of the contact.
         SL = min(nl - math.sqrt(gamma * pl / left[0]), un - c)
         SR = max(nr + math.sqrt(gamma * pr / right[0]), un + c)
         ml, mr = left[0] * (SL - nl), right[0] * (SR - nr)
@@ -133,6 +139,7 @@ def make_hllc(real, compiler):
         else:
             S, vn, p, m, outer = SR, nr, pr, mr, max(SR, zero)
             w0, w1, w2, w3 = right[0], right[1], right[2], right[3]
+        # The state between the waves, and the flux.
         star = m / (S - SM)  # the density between the waves
         push = star * (SM - vn)
         ratio = star / w0

@@ -45,23 +45,27 @@ def make_volume(tables, plan):
         first, step = (np.uint32(k * dofs), one) if by_element else (k, K)
         rx, ry = metric[k], metric[K + k]
         sx, sy = metric[2 * K + k], metric[3 * K + k]
+        # The element's state.
         for i in range(dofs):
             U[i] = u[first + i * step]
             R[i] = zero
         q = 0
         while q < Nq:
+            # The state at a point.
             for s in range(4):
                 w[s] = zero
             for i in range(Np):
                 value = phi[q * Np + i]
                 for s in range(4):
                     w[s] += value * U[s * Np + i]
+            # The flux along r and s.
             vx, vy, p = primitive(w)
             vr, vs = rx * vx + ry * vy, sx * vx + sy * vy
             Fr[0], Fs[0] = w[0] * vr, w[0] * vs
             Fr[1], Fs[1] = w[1] * vr + p * rx, w[1] * vs + p * sx
             Fr[2], Fs[2] = w[2] * vr + p * ry, w[2] * vs + p * sy
             Fr[3], Fs[3] = (w[3] + p) * vr, (w[3] + p) * vs
+            # What it adds to every basis function.
             for i in range(Np):
                 dr = gradient[q * Np + i]
                 ds = gradient[(Nq + q) * Np + i]

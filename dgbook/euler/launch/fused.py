@@ -20,7 +20,7 @@ from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve
 from dgbook.nodal.launching import Launcher
 
-SOURCE = Path(__file__).parents[1] / "kernels" / "fused.cu"
+SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
 """Elements that are sorted by the way in which they meet their neighbors."""
 SECTOR = 8

@@ -26,22 +26,24 @@ def make_dots(dtype, threads):
     @jit
     def dots(basis, w, progress, partial):
         sums = cuda.shared.array(size, real)
-        mine = cuda.local.array(TOGETHER, real)
+        products = cuda.local.array(TOGETHER, real)
         t = np.uint32(cuda.threadIdx.x)
         count = np.uint32(progress[0])
         first = np.uint32(cuda.blockIdx.y * TOGETHER)
         last = np.uint32(count - 1)
         if first < count:
+            # This thread's part of TOGETHER products.
             for g in range(TOGETHER):
-                mine[g] = real(0)
+                products[g] = real(0)
             i = np.uint32(cuda.blockIdx.x * threads + t)
             while i < w.size:
                 for g in range(TOGETHER):
                     j = min(np.uint32(first + g), last)
-                    mine[g] += basis[j, i] * w[i]
+                    products[g] += basis[j, i] * w[i]
                 i = np.uint32(i + cuda.gridDim.x * threads)
+            # The block's sums, by halves.
             for g in range(TOGETHER):
-                sums[g * threads + t] = mine[g]
+                sums[g * threads + t] = products[g]
             cuda.syncthreads()
             half = np.uint32(threads // 2)
             while half > 0:
@@ -50,6 +52,7 @@ def make_dots(dtype, threads):
                         sums[g * threads + t] += sums[g * threads + t + half]
                 cuda.syncthreads()
                 half = np.uint32(half // 2)
+            # One thread per vector stores its sum.
             if t < TOGETHER and first + t < count:
                 partial[first + t, cuda.blockIdx.x] = sums[t * threads]
 
@@ -64,6 +67,7 @@ def make_add_up(threads):
 
     @jit(device=True)
     def add_up(sums, t):
+        # By halves, until one sum is left.
         half = np.uint32(threads // 2)
         while half > 0:
             if t < half:
@@ -88,6 +92,7 @@ def make_collect(dtype, threads):
         t, j = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
         count = np.uint32(progress[0])
         if j < count:
+            # Parts to one sum per thread, then to one.
             total = real(0)
             b = t
             while b < partial.shape[1]:
@@ -116,21 +121,23 @@ def make_take_off(dtype, threads):
         count = np.uint32(progress[0])
         square = real(0)
         i = np.uint32(cuda.blockIdx.x * threads + t)
+        # Number by number: take off all vectors, TOGETHER of them in flight.
         while i < w.size:
-            left = w[i]
+            rest = w[i]
             j = np.uint32(0)
             while j + TOGETHER <= count:
                 for g in range(TOGETHER):
                     loaded[g] = basis[np.uint32(j + g), i]
                 for g in range(TOGETHER):
-                    left -= loaded[g] * parts[np.uint32(j + g)]
+                    rest -= loaded[g] * parts[np.uint32(j + g)]
                 j = np.uint32(j + TOGETHER)
             while j < count:
-                left -= basis[j, i] * parts[j]
+                rest -= basis[j, i] * parts[j]
                 j = np.uint32(j + 1)
-            w[i] = left
-            square += left * left
+            w[i] = rest
+            square += rest * rest
             i = np.uint32(i + cuda.gridDim.x * threads)
+        # The block's part of the square.
         sums[t] = square
         cuda.syncthreads()
         add_up(sums, t)
@@ -154,6 +161,7 @@ def make_finish(dtype, threads):
         sums = cuda.shared.array(threads, real)
         t = np.uint32(cuda.threadIdx.x)
         count = np.uint32(progress[0])
+        # The length of w, the same in every block.
         total = real(0)
         b = t
         while b < squares.size:
@@ -163,6 +171,7 @@ def make_finish(dtype, threads):
         cuda.syncthreads()
         add_up(sums, t)
         factor = real(1) / math.sqrt(sums[0])
+        # Each block scales its part of w.
         i = np.uint32(cuda.blockIdx.x * threads + t)
         if i == 0:
             columns[np.uint32(count - 1), columns.shape[1] - 1] = sums[0]

@@ -21,6 +21,7 @@ def make_fused(shape):
             face = t // m
             total = real(0)
             k = np.uint32(0)
+            # Block by block of the row, each with the x of its face.
             for b in range(blocks):
                 start = np.uint32(columns[face * blocks + b]) * m
                 j = np.uint32(0)

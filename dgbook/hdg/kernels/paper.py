@@ -38,6 +38,7 @@ def make_contract(shape):
         if t < y.size:
             l = t // m  # the face; the row in it is i = t % m
             total = real(0)
+            # A row of A times the face's part of X.
             k = np.uint32(0)
             while k < q:
                 total += values[k, t] * X[l * q + k]

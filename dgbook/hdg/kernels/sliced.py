@@ -17,8 +17,8 @@ def make_sliced(shape, plan):
     real = np.dtype(shape.dtype).type
     m, blocks, q = shape.m, shape.blocks, shape.q
     threads, unroll = plan.threads, min(plan.unroll, shape.q)
-    here = tile_faces(shape, threads)
-    size = here * q
+    tile = tile_faces(shape, threads)
+    size = tile * q
     whole = q // unroll * unroll
 
     @jit
@@ -29,8 +29,9 @@ def make_sliced(shape, plan):
         t = np.uint32(cuda.threadIdx.x)
         first = np.uint32(cuda.blockIdx.x * threads)
         last = np.uint32(y.size // m - 1)
+        # Gather x for the faces of the block's rows.
         e = t
-        while e < here * m:
+        while e < tile * m:
             face = np.uint32(min(first // m + e // m, last))
             for b in range(blocks):
                 neighbor = np.uint32(columns[face * blocks + b])
@@ -39,9 +40,10 @@ def make_sliced(shape, plan):
                 gathered[e // m * q + b * m + e % m] = near[b]
             e += np.uint32(threads)
         cuda.syncthreads()
+        # A row times x, unroll numbers at a time.
         row = np.uint32(first + t)
         if row < y.size:
-            mine = np.uint32((row // m - first // m) * q)
+            begin = np.uint32((row // m - first // m) * q)
             n, lane = row // WARP, row % WARP
             total = real(0)
             k = np.uint32(0)
@@ -49,11 +51,12 @@ def make_sliced(shape, plan):
                 for u in range(unroll):
                     loaded[u] = values[n, (k + u) * WARP + lane]
                 for u in range(unroll):
-                    total += loaded[u] * gathered[mine + k + u]
+                    total += loaded[u] * gathered[begin + k + u]
                 k += np.uint32(unroll)
+            # What does not fill a turn.
             for r in range(q - whole):
                 total += (values[n, (whole + r) * WARP + lane]
-                          * gathered[mine + whole + r])  # fmt: skip
+                          * gathered[begin + whole + r])  # fmt: skip
             y[row] = total
 
     return sliced

@@ -37,6 +37,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
         row = np.uint32(cuda.threadIdx.y)
         K = np.uint32(links.size // faces)
         first = np.uint32(cuda.blockIdx.x * rows * inline + row)
+        # States come to shared memory; sums begin at zero.
         for e in range(inline):
             k = np.uint32(min(first + e * rows, K - 1))
             for f in range(n):
@@ -44,6 +45,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                 rhs[e, f] = real(0)
                 for i in range(dim):
                     du_dr[i, e, f] = real(0)
+        # The flux at the face nodes: jumps times a matrix of the face.
         for r in range(rounds):
             i = np.uint32(r * Np + node)
             if i < Nf:
@@ -60,6 +62,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                         flux[f, e, row, i] = total
         cuda.syncthreads()
 
+        # Along the reference axes: an entry of D serves all elements.
         m = 0
         while m < Np:
             for i in range(dim):
@@ -68,6 +71,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     for f in range(n):
                         du_dr[i, e, f] += d * state[f, e, row, m]
             m += 1
+        # The lift: an entry of LIFT serves all elements.
         m = 0
         while m < Nf:
             l = lift[m * Np + node]
@@ -76,6 +80,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     rhs[e, f] += l * flux[f, e, row, m]
             m += 1
         for e in range(inline):
+            # Derivatives to du/dt, and the update.
             k = np.uint32(first + e * rows)
             if k < K:
                 for f in range(n):

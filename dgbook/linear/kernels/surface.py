@@ -30,9 +30,9 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
         node = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
         K = np.uint32(exterior.size // Nf)
-        mine = np.uint32(cuda.blockIdx.x * rows + row)
+        wanted = np.uint32(cuda.blockIdx.x * rows + row)
         # The last block may have rows to spare: they repeat an element.
-        k = np.uint32(min(mine, K - 1))
+        k = np.uint32(min(wanted, K - 1))
 
         # Np threads share Nf face nodes, which may be more.
         for r in range(rounds):
@@ -49,7 +49,8 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
                     flux[f, row, i] = total
         cuda.syncthreads()
 
-        if mine < K:
+        # The lift, one row of it per thread.
+        if wanted < K:
             for f in range(n):
                 total = rhs[f, k * Np + node]
                 m = 0

@@ -32,14 +32,16 @@ def make_volume(dim, n, Np, dtype, plan):
         node = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
         K = np.uint32(speeds.size // (dim * n * n))
-        mine = np.uint32(cuda.blockIdx.x * rows + row)
+        wanted = np.uint32(cuda.blockIdx.x * rows + row)
         # The last block may have rows to spare: they repeat an element.
-        k = np.uint32(min(mine, K - 1))
+        k = np.uint32(min(wanted, K - 1))
 
+        # The element's state comes to shared memory.
         for f in range(n):
             state[f, row, node] = u[f, k * Np + node]
         cuda.syncthreads()
 
+        # Derivatives along the reference axes, one row of each D per thread.
         for i in range(dim):
             for f in range(n):
                 du_dr[i, f] = real(0)
@@ -51,7 +53,8 @@ def make_volume(dim, n, Np, dtype, plan):
                     du_dr[i, f] += d * state[f, row, m]
             m += 1
 
-        if mine < K:
+        # From reference axes to du/dt.
+        if wanted < K:
             for f in range(n):
                 total = real(0)
                 for i in range(dim):

@@ -30,6 +30,7 @@ def make_assemble(shape):
             slot = np.uint32(node // N_pM * K_M + i // Np)
             inverse_epsilon = material[2 * slot]
             inverse_mu = material[2 * slot + 1]
+            # Component by component: a curl, what was lifted, the material.
             for c in range(3):
                 # curl_c v = d v_b / dx_a - d v_a / dx_b
                 a, b = (c + 1) % 3, (c + 2) % 3

@@ -39,6 +39,7 @@ def make_differentiate(shape, plan):
         first = np.uint32((cuda.blockIdx.x * w_p + row) * w_i)
         field = np.uint32(cuda.blockIdx.y)
 
+        # The field's values in w_i microblocks come to shared memory.
         for e in range(w_i):
             # The last block may have too many: they repeat one.
             m = np.uint32(min(first + e, n_M - 1))
@@ -49,6 +50,7 @@ def make_differentiate(shape, plan):
             element = np.uint32(i // Np)
             node = np.uint32(i % Np)
             begin = np.uint32(element * Np)
+            # Three rows of matrices times the element's values.
             for e in range(w_i):
                 for r in range(3):
                     d[e, r] = real(0)
@@ -59,6 +61,7 @@ def make_differentiate(shape, plan):
                     for e in range(w_i):
                         d[e, r] += D * f[row, begin + n, e]
                 n += np.uint32(1)
+            # From reference axes to x, y, z.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

@@ -40,6 +40,7 @@ def make_differentiate_matrix(shape, plan):
         begin = np.uint32(cuda.blockIdx.x * N_R)
         field = np.uint32(cuda.blockIdx.z)
         n_M = np.uint32(rst_xyz.size // (K_M * 9))
+        # The segment of the matrices comes to shared memory.
         n = np.uint32(y * N_R + x)
         while n < N_R * columns:
             row = (begin + n // columns) % Np
@@ -49,6 +50,7 @@ def make_differentiate_matrix(shape, plan):
 
         i = np.uint32(begin + x)
         element = np.uint32(i // Np)
+        # w_s times: rows of the segment times values of w_i microblocks.
         s = np.uint32(0)
         while i < K_M * Np and s < w_s:
             first = np.uint32(((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i)
@@ -63,6 +65,7 @@ def make_differentiate_matrix(shape, plan):
                     for r in range(3):
                         d[e, r] += D[x, r * Np + n] * v
                 n += np.uint32(1)
+            # From reference axes to x, y, z.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

@@ -27,26 +27,29 @@ def make_flux(shape):
     @jit(device=True)
     def flux_at(k, f, i, state, v, u, data, links, opposite, tangents,
                 geometry, boundary):  # fmt: skip
-        way, other = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        # E and H of the element itself, along the two tangents of the face.
         t = 48 * f  # way 6 f: to meet a face like my own
         e1, e2 = along(t, tangents, state, v), along(t + 4, tangents, state, v)
         h1 = along(t, tangents, state, v + 3)
         h2 = along(t + 4, tangents, state, v + 3)
+        # And on the other side of it.
         if way < GHOST:
-            t, w = 8 * way, other * size + 6 * opposite[way * Nfp + i]
+            t, w = 8 * way, neighbor * size + 6 * opposite[way * Nfp + i]
             E1, E2 = along(t, tangents, u, w), along(t + 4, tangents, u, w)
             H1 = along(t, tangents, u, w + 3)
             H2 = along(t + 4, tangents, u, w + 3)
         else:  # u^+ = M u^- + g
-            m, faces = 9 * other, data.size // (6 * Nfp)
+            m, faces = 9 * neighbor, data.size // (6 * Nfp)
             E1, E2 = boundary[m] * e1, boundary[m] * e2
             H1, H2 = boundary[m + 1] * h1, boundary[m + 1] * h2
             for d in range(3):
-                E = data[(d * faces + other) * Nfp + i]
-                H = boundary[m + 8] * data[((d + 3) * faces + other) * Nfp + i]
+                E = data[(d * faces + neighbor) * Nfp + i]
+                H = boundary[m + 8] * data[((d + 3) * faces + neighbor) * Nfp + i]
                 t1, t2 = boundary[m + 2 + d], boundary[m + 5 + d]
                 E1, E2 = E1 + t1 * E, E2 + t2 * E
                 H1, H2 = H1 + t1 * H, H2 + t2 * H
+        # The upwind flux: jumps, weighted, those of E turned.
         g = np.uint32(k * words + 6 + 3 * f)
         tau = geometry[k * words + 18 + f] if materials else half
         turn = -tau if f % 2 else tau  # t_1 x t_2 points inward or outward
@@ -123,7 +126,8 @@ def make_fused(shape, plan):
         lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
         first = np.uint32(cuda.blockIdx.x * elements)
-        mine = np.uint32(row * inline)
+        element = np.uint32(row * inline)
+        # The block's states come to shared memory; sums begin at zero.
         p = thread
         while p < state_words:
             state[p] = u[first * size + p]
@@ -133,6 +137,7 @@ def make_fused(shape, plan):
                 for x in range(6):
                     c[i, e, x] = zero
         cuda.syncthreads()
+        # Two numbers per face node are what will be lifted.
         p = thread
         while p < elements * points:
             e, f = np.uint32(p // points), np.uint32(p // Nfp % 4)
@@ -144,7 +149,8 @@ def make_fused(shape, plan):
             p = np.uint32(p + threads)
         cuda.syncthreads()
 
-        m, d, v = np.uint32(0), lane, np.uint32(mine * size)
+        # J curl H and -J curl E at this thread's nodes.
+        m, d, v = np.uint32(0), lane, np.uint32(element * size)
         while m < Np:
             add_curl(c, derivative, d, state, v)
             if unroll > 1:  # so that more loads are under way
@@ -155,6 +161,7 @@ def make_fused(shape, plan):
             m = np.uint32(m + unroll)
             d = np.uint32(d + unroll * column)
             v = np.uint32(v + unroll * 6)
+        # Lift face by face, along the tangents of each.
         for f in range(4):
             for i in range(nodes):
                 for e in range(inline):
@@ -164,13 +171,13 @@ def make_fused(shape, plan):
                 for i in range(nodes):
                     l = lift[(j * nodes + i) * lanes + lane]
                     for e in range(inline):
-                        v = np.uint32(2 * ((mine + e) * points + j))
+                        v = np.uint32(2 * ((element + e) * points + j))
                         lifted[i, e, 0] += l * flux[v]
                         lifted[i, e, 1] += l * flux[v + 1]
                 j = np.uint32(j + 1)
             t1, t2 = 1 if f < 2 else 0, 2 if f < 3 else 1
             for e in range(inline):
-                g = np.uint32((first + mine + e) * words + 6 + 3 * f)
+                g = np.uint32((first + element + e) * words + 6 + 3 * f)
                 g11, g12, g22 = geometry[g], geometry[g + 1], geometry[g + 2]
                 for i in range(nodes):
                     A, B = lifted[i, e, 0], lifted[i, e, 1]
@@ -185,20 +192,22 @@ def make_fused(shape, plan):
                         c[i, e, 3] -= H1 + H2
         cuda.syncthreads()
 
+        # To covariant components of du/dt.
         for e in range(inline):  # du/dt takes the place of the state
-            g = np.uint32((first + mine + e) * words)
+            g = np.uint32((first + element + e) * words)
             g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
             g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
             for i in range(nodes):
                 n = np.uint32(lane + i * lanes)
                 for h in range(0, 6, 3):
-                    v = np.uint32((mine + e) * size + 6 * n + h)
+                    v = np.uint32((element + e) * size + 6 * n + h)
                     x, y, z = c[i, e, h], c[i, e, h + 1], c[i, e, h + 2]
                     if n < Np:
                         state[v] = g11 * x + g12 * y + g13 * z
                         state[v + 1] = g12 * x + g22 * y + g23 * z
                         state[v + 2] = g13 * x + g23 * y + g33 * z
         cuda.syncthreads()
+        # The update, through contiguous memory.
         p = thread
         while p < state_words:
             k = first * size + p

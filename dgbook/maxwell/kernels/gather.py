@@ -85,6 +85,7 @@ def make_gather(shape, places, plan):
         exterior = counts[block * COUNTS + EXTERIOR]
         pairs = counts[block * COUNTS + PAIRS]
 
+        # The descriptors of the block's face pairs come to shared memory.
         i = thread
         while i < pairs * DESCRIPTOR_INTEGERS:
             d[i] = integers[block * integers_size + i]
@@ -96,6 +97,7 @@ def make_gather(shape, places, plan):
         cuda.syncthreads()
 
         while e < pairs:
+            # The state on the minus side, and the jump.
             p, q = e * DESCRIPTOR_INTEGERS, e * DESCRIPTOR_REALS
             i = d[p + FETCH_MINUS] + lists[d[p + LIST_MINUS] * Nfp + x]
             for c in range(6):
@@ -109,12 +111,14 @@ def make_gather(shape, places, plan):
                 for c in range(6):
                     plus = g[q + MIRROR + c // 3] * minus[c]
                     jump[c] = plus + data[c * data_size + i] - minus[c]
+            # P, Q, and their products with the normal.
             cross(g, q + NORMAL, jump, 3, P)
             cross(g, q + NORMAL, jump, 0, Q)
             cross(g, q + NORMAL, P, 0, nP)
             cross(g, q + NORMAL, Q, 0, nQ)
             S, a = g[q + SCALE], g[q + UPWINDING]
             Zm, Zp = g[q + Z_MINUS], g[q + Z_PLUS]
+            # The flux of the minus side and, if in the block, the plus side.
             i = d[p + STORE_MINUS] + x
             for c in range(3):
                 f[c, i] = S * (Zp * P[c] - a * nQ[c])
@@ -127,6 +131,7 @@ def make_gather(shape, places, plan):
             e += w_p
         cuda.syncthreads()
 
+        # All fluxes of the block, in one piece.
         size = np.uint32(flux.size // 6)
         i = thread
         while i < counts[block * COUNTS + END]:

@@ -46,6 +46,7 @@ def make_lift(shape, plan):
         first = np.uint32((cuda.blockIdx.x * w_p + row) * w_i)
         field = np.uint32(cuda.blockIdx.y * n_M)
 
+        # The face values of w_i microblocks come to shared memory.
         for b in range(rounds):
             n = np.uint32(b * N_pM + i)
             if n < N_fM:
@@ -59,6 +60,7 @@ def make_lift(shape, plan):
             element = np.uint32(i // Np)
             node = np.uint32(i % Np)
             begin = np.uint32(element * Nf)
+            # A row of LIFT times the element's face values.
             for e in range(w_i):
                 r[e] = real(0)
             n = np.uint32(0)
@@ -67,6 +69,7 @@ def make_lift(shape, plan):
                 for e in range(w_i):
                     r[e] += l * f[row, begin + n, e]
                 n += np.uint32(1)
+            # Over the Jacobian, to global memory.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

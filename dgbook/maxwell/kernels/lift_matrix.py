@@ -30,6 +30,7 @@ def make_lift_matrix(shape, plan):
         begin = np.uint32(cuda.blockIdx.x * N_R)
         n_M = np.uint32(inverse_jacobian.size // K_M)
         field = np.uint32(cuda.blockIdx.z * n_M)
+        # The segment of LIFT comes to shared memory.
         n = np.uint32(y * N_R + x)
         while n < N_R * Nf:
             row = (begin + n // Nf) % Np
@@ -39,6 +40,7 @@ def make_lift_matrix(shape, plan):
 
         i = np.uint32(begin + x)
         element = np.uint32(i // Np)
+        # w_s times: rows of the segment times face values of w_i microblocks.
         s = np.uint32(0)
         while i < K_M * Np and s < w_s:
             first = np.uint32(((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i)
@@ -51,6 +53,7 @@ def make_lift_matrix(shape, plan):
                     v = flux[(field + m) * N_fM + element * Nf + n]
                     r[e] += L[x, n] * v
                 n += np.uint32(1)
+            # Over the Jacobian, to global memory.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

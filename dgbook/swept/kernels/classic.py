@@ -34,17 +34,19 @@ def make_classic(problem, stage, dtype):
         first = np.int32(cuda.blockIdx.x) * threads
         i, last = np.int32(cuda.grid(1)), np.int32(n - 1)
         if i < n:
+            # The point's state, of this level and of the one before.
             at, stride, row = np.uint64(i), np.uint64(n), np.uint64(0)
             old, w = load(u if stage == 0 else new, at, stride), weight
-            mine = load(u, at, stride)
-            # A whole block decides: of one without ends, neighbors' addresses
-            # are a thread's own and a constant.
+            state = load(u, at, stride)
+            # The stencil. A whole block decides: of one without ends, neighbors'
+            # addresses are a thread's own and a constant.
             if first >= low and np.int32(first + threads) <= np.int32(n - low):
-                stencil = gather(u, row, inner(i, i, i), stride, mine)
+                stencil = gather(u, row, inner(i, i, i), stride, state)
             else:
-                stencil = gather(u, row, outer(i, np.int32(0), last), stride, mine)
+                stencil = gather(u, row, outer(i, np.int32(0), last), stride, state)
                 if fixed and (i == 0 or i == last):
                     w = real(0)
+            # The substep, from neighbors' states.
             store(new, at, stride, advance(old, w, stencil))
 
     return classic

@@ -21,6 +21,7 @@ def make_send(problem, node):
     def send(left, right, sent):
         t = np.uint32(cuda.threadIdx.x)
         last = np.uint32(right.size - size)
+        # Field by field: a thread takes one number of either edge.
         for f in range(fields):
             at = np.uint32(f * node + t)
             sent[at] = left[at]
@@ -41,6 +42,7 @@ def make_receive(problem, node):
     @jit
     def receive(answer, new_left, new_right):
         t = np.uint32(cuda.threadIdx.x)
+        # Field by field: a thread fetches one number of either edge.
         for f in range(fields):
             at = np.uint32(f * node + t)
             new_left[at] = answer[at]

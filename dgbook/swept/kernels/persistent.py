@@ -7,7 +7,7 @@ from dgbook.swept.kernels.row import make_substep
 
 
 def make_persistent(problem, points, dtype):
-    """Kernel for pairs of substeps: there, from u to other, and back.
+    """Kernel for pairs of substeps: forth, from u to other, and back.
 
     A pair is a time step of two substeps, or two steps of one. There may be
     no more blocks than run at the same time, for a barrier waits for all of
@@ -19,7 +19,7 @@ def make_persistent(problem, points, dtype):
     """
     real = np.dtype(dtype).type
     fields, stages = len(problem.fields), len(problem.weights)
-    there = make_substep(problem, 0, points, real)
+    forth = make_substep(problem, 0, points, real)
     back = make_substep(problem, stages - 1, points, real)
 
     @jit
@@ -29,11 +29,13 @@ def make_persistent(problem, points, dtype):
         first = np.int32(cuda.grid(1) * points)
         stride = np.int32(cuda.gridsize(1) * points)
         for _ in range(pairs):
+            # From u to other, row after row.
             g = first
             while g < n:
-                there(u, other, g, n)
+                forth(u, other, g, n)
                 g = np.int32(g + stride)
             grid.sync()
+            # And back.
             g = first
             while g < n:
                 back(other, u, g, n)

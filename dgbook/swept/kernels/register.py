@@ -27,6 +27,7 @@ def make_register_up(problem, dtype):
     def register_up(u, left, right):
         n = np.int32(u.size // fields)
         g = np.int32(cuda.grid(1))
+        # The states are the base; march to the top, and keep the edges.
         even = load(u, np.uint32(g), np.uint32(n))
         even, odd = march(even, even, even, g, g, n, top // 2 + 1, top)
         extract(even, odd, left, right, g)
@@ -48,6 +49,7 @@ def make_register_diamond(problem, dtype, shifted):
         n = np.int32(left.size // fields)
         i = np.int32(cuda.grid(1))
         g = np.int32(i - shift if i >= shift else i - shift + n)
+        # From edges to the first level, through all levels, to edges.
         even, odd, halo = insert(left, right, i, n, shifted)
         even, odd = march(even, odd, halo, i, g, n, 1, top)
         extract(even, odd, new_left, new_right, i)
@@ -70,6 +72,7 @@ def make_register_down(problem, dtype, shifted):
         n = np.int32(left.size // fields)
         i = np.int32(cuda.grid(1))
         g = np.int32(i - shift if i >= shift else i - shift + n)
+        # From edges to the first level, and up to the base.
         even, odd, halo = insert(left, right, i, n, shifted)
         even, odd = march(even, odd, halo, i, g, n, 1, top // 2)
         store(u, np.uint32(g), np.uint32(n), even)
@@ -102,6 +105,7 @@ def make_register_march(problem, dtype):
 
     @jit(device=True)
     def march(even, odd, halo, i, g, n, level, last):
+        # Whom to ask, and the levels at which this lane works.
         t = np.int32(i % WARP)
         end = np.int32(t + WARP - g)
         # Counted from 32, so that lanes before the first are positive, too.
@@ -112,6 +116,7 @@ def make_register_march(problem, dtype):
         start = np.int32((HALF - 1 - t if t < HALF else t - HALF) // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
+        # All lanes ask at every level, an odd one and an even one in turn.
         while level < last:
             stencil = around(even, lanes)
             if start <= level <= stop:
@@ -152,8 +157,8 @@ def make_shuffles(problem):
 
     @jit(device=True)
     def outside(state, halo, lane):
-        other = ask(halo, lane)
-        return state if WARP <= lane < 2 * WARP else other
+        asked = ask(halo, lane)
+        return state if WARP <= lane < 2 * WARP else asked
 
     if problem.reach == 1:
 
@@ -205,6 +210,7 @@ def make_register_edges(problem, real):
 
     @jit(device=True)
     def extract(even, odd, left, right, i):
+        # The even row's halves, then those of the odd one, r lanes off.
         t = i % WARP
         node = (i - t) * fields
         if t < HALF:
@@ -218,11 +224,13 @@ def make_register_edges(problem, real):
 
     @jit(device=True)
     def insert(left, right, i, n, shifted):
+        # The two nodes on whose edges this one grows.
         t = i % WARP
         before = i - t - WARP if shifted else i - t
         after = before + WARP
         before = (before if before >= 0 else n - WARP) * fields
         after = (after if after < n else 0) * fields
+        # The even row's halves, one from either node.
         from_before = load(right, np.uint32(before + t % HALF), stride)
         from_after = load(left, np.uint32(after + t % HALF), stride)
         even = from_before if t < HALF else from_after

@@ -46,18 +46,20 @@ def make_row(problem, points, real):
         def make_next(j, before):
             @jit(device=True)
             def update(near, old, new, alive, w, g, n):
+                # What the point before has computed, and what is new here.
                 e1, e2, e3, west = before(near, old, new, alive, w, g, n)
                 e4 = inner(load(near, j + 4, width))
                 a, b = load(near, j + 2, width), load(near, j + 3, width)
                 east = twice_flux(a, b, e1, e2, e3, e4)
-                v, mine = weight(w, g + j, n), load(old, j, points)
-                mine = (
-                    fma(v, west[0] - east[0], mine[0]),
-                    fma(v, west[1] - east[1], mine[1]),
-                    fma(v, west[2] - east[2], mine[2]),
+                # The point's substep, from the fluxes of its two faces.
+                v, state = weight(w, g + j, n), load(old, j, points)
+                state = (
+                    fma(v, west[0] - east[0], state[0]),
+                    fma(v, west[1] - east[1], state[1]),
+                    fma(v, west[2] - east[2], state[2]),
                 )
                 if alive >> j & 1:
-                    store(new, j, points, mine)
+                    store(new, j, points, state)
                 return e2, e3, e4, east
 
             return update
@@ -71,15 +73,16 @@ def make_row(problem, points, real):
         def make_next(j, before):
             @jit(device=True)
             def update(near, old, new, alive, w, g, n):
+                # The point before, then this one's stencil and substep.
                 before(near, old, new, alive, w, g, n)
-                v, mine = weight(w, g + j, n), load(old, j, points)
+                v, state = weight(w, g + j, n), load(old, j, points)
                 if reach == 1:
                     stencil = near[j], near[j + 1], near[j + 2]
                 else:
                     stencil = near[j], near[j + 1], near[j + 2], near[j + 3], near[j + 4]
-                mine = advance(mine, v, stencil)
+                state = advance(state, v, stencil)
                 if alive >> j & 1:
-                    store(new, j, points, mine)
+                    store(new, j, points, state)
                 return 0
 
             return update
@@ -140,15 +143,18 @@ def make_substep(problem, stage, points, real):
         for f in range(fields):
             for k in range(width):
                 near[f * width + k] = u[np.uint64(f * n + c + k - reach)]
+        # Near an end of the domain addresses are looked up.
         if g != c:
             for k in range(width):
                 at = wrap(np.int32(g + k - reach), n)
                 for f in range(fields):
                     near[f * width + k] = u[np.uint64(f * n + at)]
+        # What is updated: the states of the level before.
         for f in range(fields):
             for j in range(points):
                 at = np.uint64(f * n + g + j)
                 states[f * points + j] = near[f * width + reach + j] if stage == 0 else new[at]
+        # The substep, and the new states.
         row(near, states, states, all_points, w, g, n)
         for f in range(fields):
             for j in range(points):

@@ -29,6 +29,7 @@ def make_up(problem, node, dtype):
         b = np.int32(cuda.blockIdx.x)
         n = np.int32(u.size // fields)
         g = np.int32(b * node + t)
+        # The states are the base; march to the top, and keep the edges.
         for f in range(fields):
             rows[f * width + t + reach] = u[np.uint32(f * n + g)]
         cuda.syncthreads()
@@ -64,6 +65,7 @@ def make_diamond(problem, node, dtype, shifted, first=0):
         n = np.int32(left.size // fields)
         g = np.int32(b * node + t - shift)
         g = g if g >= 0 else np.int32(g + n)
+        # From edges to the first level, through all levels, to edges.
         insert(rows, left, right, b, n, t, shifted)
         cuda.syncthreads()
         march(rows, t, g, n, 1, top)
@@ -93,9 +95,11 @@ def make_down(problem, node, dtype, shifted):
         n = np.int32(left.size // fields)
         g = np.int32(b * node + t - shift)
         g = g if g >= 0 else np.int32(g + n)
+        # From edges to the first level, and up to the base.
         insert(rows, left, right, b, n, t, shifted)
         cuda.syncthreads()
         march(rows, t, g, n, 1, top // 2)
+        # The base is of one time.
         for f in range(fields):
             u[np.uint32(f * n + g)] = rows[f * width + t + reach]
 
@@ -129,6 +133,7 @@ def make_march(problem, node, dtype):
 
     @jit(device=True)
     def march(rows, t, g, n, level, last):
+        # Where this thread's neighbors are, and the levels at which it works.
         end = np.int32(t + reach - g)  # where the domain begins, or would
         points = neighbors(np.int32(t + reach), end, np.int32(end + n - 1))
         at = points[reach]
@@ -138,17 +143,20 @@ def make_march(problem, node, dtype):
         start = np.int32((half - 1 - t if t < half else t - half) // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
+        # Its states of the level before, even and odd.
         even = load(rows, at, width)
         odd = even
         if level < start and start % 2 == 0:
             odd = load(rows, odd_row + at, width)
         while level < last:
+            # An odd level.
             if start <= level <= stop:
                 stencil = gather(rows, 0, points, width, even)
                 odd = advance(even, w, stencil)
                 store(rows, odd_row + at, width, odd)
             cuda.syncthreads()
             level = np.int32(level + 1)
+            # An even one.
             if start <= level <= stop:
                 stencil = gather(rows, odd_row, points, width, odd)
                 old = even if stages == 2 else odd
@@ -182,6 +190,7 @@ def make_edges(problem, node):
 
     @jit(device=True)
     def extract(rows, left, right, b, t):
+        # Two states of either edge per thread: their places in the rows.
         from_left = t + reach if t < half else odd + t - half + 2 * reach
         from_right = t + reach + half if t < half else odd + t
         for f in range(fields):
@@ -191,6 +200,7 @@ def make_edges(problem, node):
 
     @jit(device=True)
     def insert(rows, left, right, b, n, t, shifted):
+        # The two nodes on whose edges this one grows.
         before = b - 1 if shifted else b
         after = before + 1
         before = before if before >= 0 else n // node - 1

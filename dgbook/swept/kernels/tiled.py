@@ -41,20 +41,24 @@ def make_tiled(problem, threads, points, steps, dtype):
         b, t = place()
         n = np.int32(u.size // fields)
         g = np.int32(b * inner - ghost + t * points)
+        # The tile's states, of which some are the neighbors'.
         for j in range(points):
             at = wrap(np.int32(g + j), n)
             for f in range(fields):
                 even[f * points + j] = u[np.uint32(f * n + at)]
         for _ in range(pairs):
+            # The first substep of a pair: exchange rows' ends, then update.
             publish(room, 0, t, even)
             meet()
             fetch(room, 0, t, even, near)
             row(near, even, odd, all_points, w, g, n)
+            # The second one.
             publish(room, 1, t, odd)
             meet()
             fetch(room, 1, t, odd, near)
             old = even if stages == 2 else odd
             row(near, old, even, all_points, w_even, g, n)
+        # What is right is written.
         for j in range(points):
             i = t * points + j
             if ghost <= i < tile - ghost and g + j < n:

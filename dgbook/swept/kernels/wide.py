@@ -31,6 +31,7 @@ def make_wide_up(problem, threads, points, dtype, shuffled):
         b, t = place()
         n = np.int32(u.size // fields)
         g = np.int32(b * node + t * points)
+        # The states are the base; march to the top, and keep the edges.
         for f in range(fields):
             for j in range(points):
                 even[f * points + j] = u[np.uint32(f * n + g + j)]
@@ -61,6 +62,7 @@ def make_wide_diamond(problem, threads, points, dtype, shuffled, shifted):
         n = np.int32(left.size // fields)
         g = np.int32(b * node + t * points - shift)
         g = g if g >= 0 else np.int32(g + n)
+        # From edges to the first level, through all levels, to edges.
         insert(even, odd, halo, left, right, b, n, t, shifted)
         march(room, even, odd, halo, t, g, n, 1, top)
         extract(even, odd, new_left, new_right, b, t)
@@ -88,8 +90,10 @@ def make_wide_down(problem, threads, points, dtype, shuffled, shifted):
         n = np.int32(left.size // fields)
         g = np.int32(b * node + t * points - shift)
         g = g if g >= 0 else np.int32(g + n)
+        # From edges to the first level, and up to the base.
         insert(even, odd, halo, left, right, b, n, t, shifted)
         march(room, even, odd, halo, t, g, n, 1, top // 2)
+        # The base is of one time.
         for f in range(fields):
             for j in range(points):
                 u[np.uint32(f * n + g + j)] = even[f * points + j]
@@ -134,15 +138,18 @@ def make_wide_march(problem, threads, points, real, shuffled):
     @jit(device=True)
     def march(room, even, odd, halo, t, g, n, level, last):
         near = cuda.local.array(near_size, real)
+        # The levels at which this row is, in part, inside of the diamond.
         inward = t < threads // 2  # where the node's middle is: behind the row's last point
         out = half - points - t * points if inward else t * points - half
         start = np.int32(out // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
+        # Others get the ends of this row's states.
         publish(room, 0, t, even)
         publish(room, 1, t, odd)
         meet()
         while level < last:
+            # An odd level: fetch neighbors' ends, update, publish.
             active = start <= level <= stop
             if active or shuffled:
                 fetch(room, 0, t, even, near)
@@ -153,6 +160,7 @@ def make_wide_march(problem, threads, points, real, shuffled):
                 publish(room, 1, t, odd)
             meet()
             level = np.int32(level + 1)
+            # An even one.
             active = start <= level <= stop
             if active or shuffled:
                 fetch(room, 1, t, odd, near)
@@ -280,8 +288,8 @@ def make_shuffles(problem, threads, points, real):
                 last = states[f * points + points - reach + k]
                 near[f * width + k] = cuda.shfl_up_sync(FULL_MASK, last, 1)
                 first = states[f * points + k]
-                other = cuda.shfl_down_sync(FULL_MASK, first, 1)
-                near[f * width + reach + points + k] = other
+                following = cuda.shfl_down_sync(FULL_MASK, first, 1)
+                near[f * width + reach + points + k] = following
 
     return publish, fetch, meet, place, room_size
 
@@ -297,6 +305,7 @@ def make_wide_edges(problem, threads, points, real):
 
     @jit(device=True)
     def extract(even, odd, left, right, b, t):
+        # Each point's even and odd state, into their edges.
         for f in range(fields):
             base = (b * fields + f) * node
             for j in range(points):
@@ -314,6 +323,7 @@ def make_wide_edges(problem, threads, points, real):
 
     @jit(device=True)
     def insert(even, odd, halo, left, right, b, n, t, shifted):
+        # The two nodes on whose edges this one grows.
         before = b - 1 if shifted else b
         after = before + 1
         before = before if before >= 0 else n // node - 1
@@ -332,6 +342,7 @@ def make_wide_edges(problem, threads, points, real):
                     odd[f * points + j] = right[np.uint32(first + half + i + reach)]
                 if i >= half + reach:
                     odd[f * points + j] = left[np.uint32(second + i - reach)]
+            # The halo beside the base.
             for k in range(reach):
                 if t < threads // 2:
                     halo[f * reach + k] = right[np.uint32(first + half + k)]

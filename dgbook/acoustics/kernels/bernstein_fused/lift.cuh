@@ -1,0 +1,74 @@
+// Steps 5 and 6: the lift, the four faces at once.
+//
+// The points of a face are numbered from its last vertex, row by row of 1, 2,
+// 3, ... points. Then a slice of the lift comes from the one before by
+//
+//     t_j = t_j + t_{j + r + 1} + t_{j + r + 2},   j in row r,
+//
+// whatever the degree: a thread keeps its t_j and loads the other two. There are
+// no factors because t_j is the control point times 2 (i + 1)! c! (-1)^i, where
+// c is the multi-index of j in slice i; `weights` take that back. `squares` and
+// `weights` hold the first VECTORs of all points, then the second ones, and so on.
+
+// Where face f is in the quadruples of slice i. In the end a point takes one
+// number from each of four places; were it always the same of a quadruple,
+// threads would meet in a quarter of the banks.
+__device__ constexpr int turned(int f, int i)
+{
+    return f / WIDTH * WIDTH + (f + i) % WIDTH;
+}
+
+// Slice 0: L_0, from six neighbors on the face. Where there is none, its
+// factor is zero; what is read then is another number, before the first
+// flux a derivative and behind the last a state.
+__device__ void lift_to_faces(FacePoints& on_faces, VECTOR* room, unsigned lane)
+{
+#pragma unroll
+    for (int i = 0; i < ROUNDS; ++i)
+        if (on_faces.point[i] < NFP) {
+            const VECTOR* const flux = room + FLUX + lane + i * LANES;
+            const VECTOR* const above = flux - on_faces.row[i];
+            const VECTOR* const below = flux + on_faces.row[i];
+            alignas(16) REAL x[6][4];
+            load(x[0], flux - 1), load(x[1], above - 1);
+            load(x[2], flux + 1), load(x[3], above);
+            load(x[4], below + 1), load(x[5], below + 2);
+            const REAL(&c)[4] = on_faces.square[i];
+            const REAL total = c[0] + c[1] + c[2] + (2 * ORDER + 3);
+            REAL(&t)[4] = on_faces.lifted[i];
+#pragma unroll
+            for (int f = 0; f < 4; ++f) {
+                t[f] = total * t[f] + c[0] * (x[0][f] + x[1][f]);
+                t[f] += c[1] * (x[2][f] + x[3][f]);
+                t[f] += c[2] * (x[4][f] + x[5][f]);
+            }
+            store(room + SLICE + on_faces.element[i] * NP + on_faces.point[i], t);
+        }
+}
+
+// The other slices, each smaller than the one before.
+__device__ void lift_inward(FacePoints& on_faces, VECTOR* room)
+{
+#pragma unroll
+    for (int n = ORDER - 1; n >= 0; --n) {
+        meet();
+#pragma unroll
+        for (int i = 0; i < ROUNDS; ++i)
+            if (on_faces.point[i] < triangle(n)) {
+                VECTOR* const slice
+                    = room + SLICE + on_faces.element[i] * NP + on_faces.point[i];
+                const VECTOR* const before
+                    = slice + NP - tetrahedron(n + 1) + on_faces.row[i];
+                alignas(16) REAL x[4], y[4], sum[4];
+                load(x, before + 1), load(y, before + 2);
+                REAL(&t)[4] = on_faces.lifted[i];
+#pragma unroll
+                for (int f = 0; f < 4; ++f) {
+                    const int old = turned(f, ORDER - n - 1);
+                    t[f] += x[old] + y[old];
+                    sum[turned(f, ORDER - n)] = t[f];
+                }
+                store(slice + NP - tetrahedron(n), sum);
+            }
+    }
+}

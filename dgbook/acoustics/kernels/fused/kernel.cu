@@ -1,0 +1,69 @@
+// One Runge-Kutta stage of DG for acoustic waves in one pass:
+// res = a res + dt du/dt (res is not read if a = 0), new = u + b res (not
+// written if b = 0).
+//
+// The state holds p and the contravariant velocities W_i = J grad r_i . v. Then
+// div v takes three products with an entry of D, not nine; W_i is what flows in
+// through face i, from either side, and minus their sum what flows in through
+// face 0; and one number per face node is lifted, not four. A VECTOR has p and
+// all W_i of a node or, in fp64, p and W_1 or W_2 and W_3: an element has those
+// of all nodes, then the others of all nodes.
+//
+// threads.cuh says who works on what. A multiprocessor shall hold BLOCKS blocks.
+//
+// Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP, NFP, those
+// of threads.cuh, and BLOCKS.
+
+#include "gpu/memory.cuh"
+
+// An fp64 product takes p and W_j together: -grad p, and -div v in three parts.
+__device__ constexpr int partner(int component, int) { return component + 3; }
+
+#include "nodal/kernels/threads.cuh"
+#include "acoustics/kernels/fields.cuh"
+#include "shared.cuh"
+#include "fetch.cuh"
+#include "flux.cuh"
+#include "geometry.cuh"
+#if TENSOR
+#include "rates_tensor.cuh"
+#include "lift_tensor.cuh"
+#include "volume_tensor.cuh"
+#else
+#include "rates.cuh"
+#include "lift.cuh"
+#include "volume.cuh"
+#endif
+#include "update.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
+    const REAL* __restrict__ u, const REAL* __restrict__ data,
+    const unsigned* __restrict__ links, const unsigned* __restrict__ opposite,
+    const unsigned* __restrict__ face_nodes, const REAL* __restrict__ geometry,
+    const REAL* __restrict__ boundary, const REAL* __restrict__ derivative,
+    const REAL* __restrict__ lift, REAL* __restrict__ res, REAL* __restrict__ newer,
+    unsigned faces, REAL a, REAL b, REAL dt)
+{
+    extern __shared__ VECTOR memory[];
+    const Shared shared(memory);
+    const unsigned first = blockIdx.x * ELEMENTS;   // element of the block
+
+    // 1. Fetch the block's states, links and geometry.
+    fetch(shared, first, u, links, geometry, res, a);
+    __syncthreads();
+
+    // 2. One number per face node: the jump that the flux makes.
+    compute_flux(shared, u, data, opposite, face_nodes, boundary, faces);
+    __syncthreads();
+
+    // 3. Lift the flux, face by face, to the nodes of this thread.
+    const Place place;
+    Rates rates = {};
+    add_lifted(rates, place, shared, lift);
+
+    // 4. -div v and -grad p.
+    add_derivatives(rates, place, shared.state, derivative);
+
+    // 5. The update: a thread has the rates of its own nodes.
+    update(rates, place, shared, first, res, newer, a, b, dt);
+}

@@ -1,0 +1,42 @@
+// Numbers moved 16 bytes at a time, for kernels of one precision.
+//
+// Before it is included: macros REAL and VECTOR (16 bytes of them).
+
+__device__ constexpr int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
+
+constexpr int WIDTH = 16 / sizeof(REAL);        // numbers in a VECTOR
+
+// Both begin at a multiple of 16 bytes.
+template <int N> __device__ void read(REAL (&to)[N], const void* from)
+{
+#pragma unroll
+    for (int i = 0; i < N / WIDTH; ++i)
+        ((VECTOR*)to)[i] = ((const VECTOR*)from)[i];
+}
+
+// From global to shared memory, past the registers where the device can; the numbers
+// are there after wait_for_copies().
+__device__ void copy(VECTOR* to, const VECTOR* from)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+#else
+    *to = *from;
+#endif
+}
+
+__device__ void wait_for_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// Tell the L2 cache that an address will be wanted.
+__device__ void announce(const VECTOR* address)
+{
+#if __CUDA_ARCH__
+    asm volatile("prefetch.global.L2 [%0];" :: "l"(address));
+#endif
+}

@@ -1,0 +1,50 @@
+// Steps 4 and 5, without tensor cores.
+
+// Lift face by face, by two columns of LIFT at a time.
+__device__ void add_lifted(Rates& rates, const Place& place, const Shared& shared, const REAL* lift)
+{
+    const REAL* values = (const REAL*)(shared.flux + place.row * FLUX);
+    const COUPLE* entries = (const COUPLE*)lift + place.lane;
+#pragma unroll
+    for (int f = 0; f < 4; ++f) {
+        REAL lifted[NODES][INLINE][2] = {};
+#pragma unroll DEPTH
+        for (int j = 0; j < FACE; j += 2, values += 4, entries += NODES * LANES) {
+            COUPLE L[NODES];
+#pragma unroll
+            for (int i = 0; i < NODES; ++i)
+                L[i] = entries[i * LANES];
+#pragma unroll
+            for (int e = 0; e < INLINE; ++e) {
+                alignas(16) REAL v[4];
+                read(v, values + e * POINTS * 2);
+#pragma unroll
+                for (int i = 0; i < NODES; ++i) {
+                    lifted[i][e][0] += L[i].x * v[0] + L[i].y * v[2];
+                    lifted[i][e][1] += L[i].x * v[1] + L[i].y * v[3];
+                }
+            }
+        }
+        // The sums of a face are numbers along its own tangents.
+#pragma unroll
+        for (int i = 0; i < NODES * INLINE; ++i) {
+            const int e = i % INLINE;
+            add_face(rates[i / INLINE][e], f,
+                     shared.shape + (place.element + e) * GEOMETRY + 6 + f * 3,
+                     lifted[i / INLINE][e][0], lifted[i / INLINE][e][1]);
+        }
+    }
+}
+
+// To shared memory, at this thread's nodes.
+__device__ void store_rates(const Rates& rates, const Place& place, const Shared& shared)
+{
+    REAL* to = (REAL*)(shared.rate + place.row * STATE);
+#pragma unroll
+    for (int i = 0; i < NODES * INLINE; ++i) {
+        const unsigned e = i % INLINE, n = place.lane + i / INLINE * LANES;
+        if (place.counts() && n < NP)
+            lower(to + e * SIZE + n * 6, rates[i / INLINE][e],
+                  shared.shape + (place.element + e) * GEOMETRY);
+    }
+}

@@ -67,7 +67,7 @@ class Shape(NodalShape):
         """Shared memory of a block: states and face numbers; for CUDA C++ geometry and links too.
 
         The elements begin a number of vectors apart that leaves them in different banks, see
-        kernels/fused.cu.
+        kernels/fused/shared.cuh.
         """
         if plan.language == "numba":
             return plan.elements * (self.size + 4 * self.Nfp) * self.itemsize
@@ -372,7 +372,7 @@ class BernsteinFusedPlan(LaunchPlan):
     Parameters
     ----------
     language : {"cuda", "numba"}
-        CUDA C++ or Numba: the same algorithm, kernels/bernstein_fused.cu and .py.
+        CUDA C++ or Numba: the same algorithm, kernels/bernstein_fused/ and bernstein_fused.py.
     lanes : int
         Threads of a team, a multiple of 32. A team of 32 waits for no other threads.
     elements : int

@@ -25,7 +25,6 @@ from dgbook.hdg.exact import Couette, Sines, cylinder_mesh, wake_length
 from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.launch import shape_of
 from dgbook.hdg.local import State
-from dgbook.hdg.memory import Memory, least_host_bytes, memory_of
 from dgbook.hdg.plan import METHODS
 from dgbook.hdg.preconditioner import PRECONDITIONERS
 from dgbook.hdg.problem import (
@@ -37,7 +36,7 @@ from dgbook.hdg.problem import (
     Problem,
     Stream,
 )
-from dgbook.hdg.solver import NewtonError, Result, solve
+from dgbook.hdg.solver import NewtonError, Result, check_room, memory_bytes, solve
 from dgbook.hdg.system import to_host
 from dgbook.lab import hdg as measure
 from dgbook.lab import measuring
@@ -79,14 +78,17 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--linear",
-        default="direct",
+        default="gmres",
         choices=("direct", "gmres"),
         help="how trace systems are solved; direct is on the host",
     )
     parser.add_argument(
-        "--preconditioner", default="schwarz", choices=PRECONDITIONERS, help="of GMRES"
+        "--preconditioner",
+        default="schwarz",
+        choices=PRECONDITIONERS,
+        help="of GMRES: elements or faces by themselves, after a coarse level",
     )
-    parser.add_argument("--restart", type=int, default=50, help="vectors of GMRES")
+    parser.add_argument("--restart", type=int, default=100, help="vectors of GMRES")
     parser.add_argument(
         "--tolerance", type=float, default=1e-9, help="of all residuals together, for a gas"
     )
@@ -136,11 +138,9 @@ def run(arguments: argparse.Namespace) -> None:
     device = find_device(arguments.device)
     if device.kind == "simulator":
         raise ValueError("--device simulator; allowed are auto, cuda and cpu")
-    linear = None
-    if arguments.linear == "gmres":
-        linear = Gmres(device, arguments.preconditioner, restart=arguments.restart)
+    linear = _linear(arguments, device)
     n_c = len(case.problem.names(case.mesh.dim))
-    needs = memory_of(case.mesh, arguments.order, n_c, device, linear)
+    needs = check_room(case.mesh, arguments.order, n_c, device, linear)
     # Whatever else is wrong is found here: discretising takes a small part of a step.
     discretise(case.problem, case.mesh, arguments.order)
     print(_description(case, arguments.order, n_c, needs, device), flush=True)
@@ -322,23 +322,23 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _refuse_large(option: str, K: int, arguments: argparse.Namespace) -> None:
     """Raise a ValueError if the host cannot hold a mesh of K elements or its systems."""
-    check_memory(
-        f"{option}, {K} elements of order {arguments.order}, needs",
-        max(
-            K * running.MESH_BYTES[arguments.dim],
-            least_host_bytes(
-                arguments.dim,
-                K,
-                arguments.order,
-                4 if arguments.problem in GAS else 1,
-                find_device(arguments.device).kind == "cuda",
-                arguments.linear == "direct",
-            ),
-        ),
-    )
+    dim, device = arguments.dim, find_device(arguments.device)
+    n_c = 4 if arguments.problem in GAS else 1
+    about = dim, K, (dim + 1) * K // 2, arguments.order, n_c, device, _linear(arguments, device)
+    needs = max(K * running.MESH_BYTES[dim], memory_bytes(*about)[0])
+    check_memory(f"{option}, {K} elements of order {arguments.order}, needs", needs)
 
 
-def _description(case: Case, order: int, n_c: int, needs: Memory, device: Device) -> str:
+def _linear(arguments: argparse.Namespace, device: Device) -> Gmres | None:
+    """What solves trace systems; nothing for the direct solver."""
+    if arguments.linear == "direct":
+        return None
+    # Newton's method corrects what a system's solution lacks.
+    tolerance = 1e-6 if arguments.problem in GAS else 1e-10
+    return Gmres(device, arguments.preconditioner, restart=arguments.restart, tolerance=tolerance)
+
+
+def _description(case: Case, order: int, n_c: int, needs: str, device: Device) -> str:
     """What is about to be computed."""
     mesh = case.mesh
     kind = {2: "triangles", 3: "tetrahedra"}[mesh.dim]
@@ -350,7 +350,7 @@ def _description(case: Case, order: int, n_c: int, needs: Memory, device: Device
             f"{mesh.K} {kind} of order {order}, {faces} faces: {faces * n_c * nodes} unknowns of "
             f"the trace, {n_c * nodes} a face",
             case.about,
-            str(needs),
+            needs,
         ]
     )
 

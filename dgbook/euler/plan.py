@@ -155,7 +155,7 @@ class FusedPlan(LaunchPlan):
     Parameters
     ----------
     language : {"cuda", "numba"}
-        CUDA C++ or Numba: the same algorithm, kernels/fused.cu and kernels/fused.py.
+        CUDA C++ or Numba: the same algorithm, kernels/fused/ and kernels/fused.py.
     threads : int
         In a block, a multiple of 32. Each has an element.
     blocks : int

@@ -25,6 +25,15 @@ def random_numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> Any:
     return numbers
 
 
+def sparse_arrays(values: Any) -> Any:
+    """The library of sparse matrices for an array: CuPy's for one of a GPU, SciPy's else."""
+    if hasattr(values, "__cuda_array_interface__"):
+        from cupyx.scipy import sparse
+    else:
+        from scipy import sparse
+    return sparse
+
+
 def csr_product(data: Any, indices: Any, pointers: Any) -> Callable[[Any, Any], None]:
     """``product(x, y)``, y = A x with A square in compressed rows: cusparseSpMV.
 
@@ -124,6 +133,13 @@ def batched_product(matrices: Any) -> Callable[[Any, Any], None]:
         _check("cublas gemvStridedBatched", status)
 
     return product
+
+
+def dense_product(matrix: Any) -> Callable[[Any, Any], None]:
+    """``product(x, y)``, y = A x with one dense A: by cuBLAS, or by NumPy on the host."""
+    if hasattr(matrix, "__cuda_array_interface__"):
+        return batched_product(matrix.copy(order="C")[None])
+    return lambda x, y: np.matmul(matrix, x, out=y)
 
 
 def batched_solve(matrices: Any, right: Any) -> Any:

@@ -53,6 +53,7 @@ def solution_cost(
     unknowns: tuple[int, int],
     iterations: Sequence[int],
     blocks_of_M: int,
+    coarse: int,
     restart: int,
     single: bool,
 ) -> Cost:
@@ -72,6 +73,8 @@ def solution_cost(
         Of each step of Newton's method.
     blocks_of_M : int
         Of a row of the preconditioner.
+    coarse : int
+        Numbers that its coarse level reads for a row.
     restart : int
     single : bool
         Whether cycles are in float32.
@@ -83,7 +86,7 @@ def solution_cost(
     step = Cost(int(eliminated), matrix_bytes(shape, faces) + 2 * kept)
 
     rows, itemsize = faces * shape.m, 4 if single else shape.itemsize
-    numbers = rows * shape.m * (shape.blocks + blocks_of_M)
+    numbers = rows * (shape.m * (shape.blocks + blocks_of_M) + coarse)
     total = Cost(0, 0)
     for count in iterations:
         basis = 4 * rows * min(count, restart) // 2

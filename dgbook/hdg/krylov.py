@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import hypot, log, sqrt
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.limits import WARP
 from dgbook.gpu.timing import as_device
-from dgbook.hdg.arnoldi import MOST_BLOCKS, KernelSpace, Operator, Space
 from dgbook.hdg.blocks import BlockMatrix
+from dgbook.hdg.kernels.arnoldi import (
+    TOGETHER,
+    make_advance,
+    make_collect,
+    make_dots,
+    make_finish,
+    make_take_off,
+)
 from dgbook.hdg.launch import CoreProduct, Product
-from dgbook.hdg.preconditioner import PRECONDITIONERS, workspace
+from dgbook.hdg.preconditioner import PRECONDITIONERS, CoarseSpace, TwoLevel
 
 STAGNATION = 1e-3
 """A cycle that lowers the residual by a smaller part of it is the last one."""
-VECTORS = 8
-"""Beside the basis: b, x, the residual, x and the residual as they were before, what the
-preconditioner and the product give, and one for sums."""
-COPIES = 3
-"""Of a matrix that is brought into another order on the device, at most."""
+BREAKDOWN = 10.0
+"""Times rounding: what is left of a vector of which nothing is left."""
+LIMIT = 100.0
+"""Times rounding: a cycle that lowered the residual to this part of it can lower it no more, for
+what the rotations say is then no longer that of x."""
+AHEAD = 16
+"""Steps that a GPU may be given before the host looks at what they found, at most."""
+THREADS, MOST_BLOCKS = 256, 1024
+"""Of a kernel with the basis: enough loads under way for any GPU's memory."""
+
 SHARED = 2**22
 """Bytes of a matrix from which on sharing it makes up for cores that wait for one another."""
+
+Operator = Callable[[Any, Any], None]
 
 
 class GmresError(RuntimeError):
@@ -173,36 +191,234 @@ def _reason(finite: bool, residual: float, before: float, goal: float) -> str:
     return "stagnated" if residual > (1 - STAGNATION) * before else ""
 
 
-# ------------------------------------------------------------------------------- trace systems
+# ------------------------------------------------------------------------------ Arnoldi's method
 
 
-@dataclass(frozen=True)
-class Memory:
-    """Bytes that a solve takes on a device.
+class LeastSquares:
+    """min |beta e_1 - H y| with H a Hessenberg matrix that grows by columns, on the host.
+
+    Each new column is rotated as those before it were and once more, so that a triangle R is left;
+    what the rotations leave of the right-hand side below it is the residual.
+
+    Parameters
+    ----------
+    size : int
+        Columns at most.
+    beta : float
+    """
+
+    def __init__(self, size: int, beta: float) -> None:
+        self.R = np.zeros((size, size))
+        self.right = np.zeros(size + 1)
+        self.right[0] = beta
+        self.rotations: list[tuple[float, float]] = []
+
+    def add(self, column: np.ndarray, below: float) -> float:
+        """Add a column, k numbers and the one below the diagonal; the norm of the residual."""
+        k = len(self.rotations)
+        column = column.tolist()
+        for i, (c, s) in enumerate(self.rotations):
+            column[i], column[i + 1] = (
+                c * column[i] + s * column[i + 1],
+                c * column[i + 1] - s * column[i],
+            )
+        length = hypot(column[k], below)
+        # A column without a part of its own leaves the residual as it was.
+        c, s = (column[k] / length, below / length) if length else (0.0, 1.0)
+        self.R[:k, k], self.R[k, k] = column[:k], length
+        self.right[k : k + 2] = c * self.right[k], -s * self.right[k]
+        self.rotations.append((c, s))
+        return float(abs(self.right[k + 1]))
+
+    def solve(self) -> np.ndarray:
+        """y; the last number is zero where the last column says nothing (A is singular)."""
+        k = len(self.rotations)
+        known = k - (self.R[k - 1, k - 1] == 0)
+        y = np.zeros(k)
+        y[:known] = np.linalg.solve(self.R[:known, :known], self.right[:known])
+        return y
+
+
+class Space:
+    """The vectors of a cycle, and how they come about; by NumPy's functions.
 
     Attributes
     ----------
-    matrix, preconditioner : int
-    vectors : int
-        The basis, and b, x and what else is as long.
-    set_up : int
-        Both matrices and what else there is at a time while the preconditioner is computed and they
-        are brought into the order of their kernels. It is gone before the vectors come.
+    basis : (length + 1, n) array
+        Orthonormal vectors.
+    columns : (length, length + 1) array
+        In row k-1 the column k of H, and at the end the square of what is below its diagonal.
     """
 
-    matrix: int
-    preconditioner: int
-    vectors: int
-    set_up: int
+    def __init__(
+        self,
+        product: Operator,
+        precondition: Operator | None,
+        device: Device,
+        length: int,
+        n: int,
+        dtype: Any,
+    ) -> None:
+        self.product, self.precondition, self.device = product, precondition, device
+        self.basis = device.zeros((length + 1, n), dtype)
+        self.columns = device.zeros((length, length + 1), dtype)
+        self.preconditioned = device.zeros(n, dtype)
+        self.eps = float(np.finfo(dtype).eps)
+        self.finite, self.products = True, 0
 
-    @property
-    def most(self) -> int:
-        """Bytes at the same time, at most."""
-        return max(self.set_up, self.matrix + self.preconditioner + self.vectors)
+    def norm(self, x: Any) -> float:
+        """The Euclidean norm, on the host."""
+        return sqrt(self.device.to_numpy(x[None] @ x)[0])
 
-    def __str__(self) -> str:
-        parts = [f"{f.name} {getattr(self, f.name) / 1e9:.3g}" for f in fields(self)]
-        return f"{self.most / 1e9:.3g} GB at a time ({', '.join(parts)})"
+    def apply(self, x: Any) -> Any:
+        """M x."""
+        if self.precondition is None:
+            return x
+        self.precondition(x, self.preconditioned)
+        return self.preconditioned
+
+    def cycle(self, r: Any, beta: float, goal: float, most: int) -> tuple[Any, list[float]]:
+        """The change of x that lowers the residual r, of norm beta, most; its norm step by step.
+
+        The space grows until the residual is below the goal, nothing is left of a new vector
+        (then the space holds the solution), or it has its length or `most` vectors.
+        """
+        length = min(len(self.columns), most)
+        small = LeastSquares(length, beta)
+        goal = max(goal, LIMIT * self.eps * beta)
+        self._begin(r / beta)
+        estimates: list[float] = []
+        made, done = 0, False
+        while made < length and not done:
+            first, made = made, min(length, made + self._ahead(beta, estimates, goal))
+            for k in range(first + 1, made + 1):
+                self._grow(k)
+            self.products += made - first
+            for column in self.device.to_numpy(self.columns[first:made]).astype(float):
+                done = self._learn(small, column, estimates, goal)
+                if done:
+                    break
+        if not estimates:  # the first product is no number: nothing can be said of this direction
+            return np.zeros_like(r), [beta]
+        y = self.device.array(small.solve().astype(self.basis.dtype))
+        return self.apply(self._combined(y)), estimates
+
+    def _ahead(self, beta: float, estimates: list[float], goal: float) -> int:
+        """Steps to take before the host looks: half as many as it may take to the goal.
+
+        Half, since GMRES gets faster as it goes on. On the CPU nobody waits for anybody.
+        """
+        if self.device.kind == "cpu" or not estimates:
+            return 1
+        rate = log(beta / estimates[-1]) / len(estimates)
+        return max(1, int(min(AHEAD, 0.5 * log(estimates[-1] / goal) / max(rate, self.eps))))
+
+    def _begin(self, first: Any) -> None:
+        """The first vector of the basis."""
+        self.basis[0] = first
+        self.columns[:] = 0
+
+    def _grow(self, k: int) -> None:
+        """Vector k of the basis, and column k of H.
+
+        Classical Gram-Schmidt; the second pass takes off what rounding left of the first.
+        """
+        V, w, column = self.basis[:k], self.basis[k], self.columns[k - 1]
+        self.product(self.apply(self.basis[k - 1]), w)
+        for _ in range(2):
+            parts = V @ w
+            w -= parts @ V
+            column[:k] += parts
+        square = w @ w
+        column[-1] = square
+        with np.errstate(divide="ignore", invalid="ignore"):
+            w /= np.sqrt(square)
+
+    def _learn(
+        self, small: LeastSquares, column: np.ndarray, estimates: list[float], goal: float
+    ) -> bool:
+        """Take a column of H; whether it is the last one that is needed, or can be used."""
+        k = len(estimates) + 1
+        own, square = column[:k], column[-1]
+        if not (np.isfinite(own).all() and np.isfinite(square)):
+            self.finite = False
+            return True
+        below = sqrt(square)
+        estimates.append(small.add(own, below))
+        left = below > BREAKDOWN * self.eps * hypot(np.linalg.norm(own), below)
+        return estimates[-1] <= goal or not left
+
+    def _combined(self, y: Any) -> Any:
+        """The sum of the first vectors of the basis, times numbers."""
+        return y @ self.basis[: len(y)]
+
+
+class KernelSpace(Space):
+    """The same by kernels of our own: a step is the same launches every time, and so one graph.
+
+    How many vectors there are is a number of the device's.
+    """
+
+    def __init__(self, product: Operator, *others: Any) -> None:
+        super().__init__(product, *others)
+        length, n, dtype = len(self.columns), self.basis.shape[1], self.basis.dtype
+        threads = THREADS if self.device.kind == "cuda" else WARP
+        self.blocks = min(MOST_BLOCKS, -(-n // threads))
+        self.progress = self.device.zeros(1, np.int32)
+        self.current, self.w = (self.device.zeros(n, dtype) for _ in range(2))
+        self.partial = self.device.zeros((length, self.blocks), dtype)
+        self.parts = self.device.zeros(length, dtype)
+        self.squares = self.device.zeros(self.blocks, dtype)
+        self.kernels = arnoldi_kernels(dtype.name, threads)
+        self.threads, self.length = threads, length
+        self._step = self.device.capture(self._launch)
+
+    def _begin(self, first: Any) -> None:
+        super()._begin(first)
+        self.current[:] = first
+        self.progress[:] = 1
+
+    def _grow(self, k: int) -> None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            self._step()
+
+    def _launch(self) -> None:
+        """The kernels of a step."""
+        kernels, threads, blocks = self.kernels, self.threads, self.blocks
+        basis, columns, progress = self.basis, self.columns, self.progress
+        w, partial, parts, squares = self.w, self.partial, self.parts, self.squares
+        self.product(self.apply(self.current), w)
+        groups = -(-self.length // TOGETHER)
+        for _ in range(2):
+            kernels["dots"][(blocks, groups), threads](basis, w, progress, partial)
+            kernels["collect"][self.length, threads](partial, progress, parts, columns)
+            kernels["take_off"][blocks, threads](basis, parts, progress, w, squares)
+        kernels["finish"][blocks, threads](squares, progress, w, basis, self.current, columns)
+        kernels["advance"][1, 1](progress)
+
+    def _combined(self, y: Any) -> Any:
+        self.w[:] = 0
+        self.parts[: len(y)] = -y
+        self.progress[:] = len(y)
+        launch = self.kernels["take_off"][self.blocks, self.threads]
+        launch(self.basis, self.parts, self.progress, self.w, self.squares)
+        return self.w
+
+
+@lru_cache(maxsize=8)
+def arnoldi_kernels(dtype: str, threads: int) -> dict[str, Any]:
+    """The kernels of a step by name, compiled once."""
+    makers = {
+        "dots": make_dots,
+        "collect": make_collect,
+        "take_off": make_take_off,
+        "finish": make_finish,
+    }
+    made = {name: make(dtype, threads) for name, make in makers.items()}
+    return made | {"advance": make_advance()}
+
+
+# ------------------------------------------------------------------------------- trace systems
 
 
 @dataclass(eq=False)
@@ -224,8 +440,9 @@ class Gmres:
         Whether cycles are in float32 for a matrix in float64, see `precise` of `gmres`.
     restart, tolerance, max_iterations
         As of `gmres`.
-    memory_limit : int, optional
-        Bytes that may be taken. A GPU's memory if not given; on the CPU there is then no limit.
+    coarse : bool
+        Whether there is a coarse level too where its space is known, as `solver.solve` knows it:
+        iterations then do not grow with the mesh.
 
     Attributes
     ----------
@@ -244,7 +461,7 @@ class Gmres:
     restart: int = 50
     tolerance: float = 1e-8
     max_iterations: int = 1000
-    memory_limit: int | None = None
+    coarse: bool = True
     solutions: list[Solution] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -254,40 +471,11 @@ class Gmres:
             raise ValueError(f"preconditioner = {self.preconditioner!r}; allowed are {allowed}")
         self.device = as_device(self.device)
 
-    def memory(self, matrix: BlockMatrix) -> Memory:
-        """What a solve takes on the device, computed from sizes alone.
-
-        Of values that are on the device already and stay there, `set_up` counts one copy, what
-        remains afterwards none.
-        """
-        return self.memory_of(matrix.faces, matrix.blocks, matrix.m, matrix.dtype.name)
-
-    def memory_of(self, faces: int, blocks: int, m: int, dtype: str = "float64") -> Memory:
-        """The same for a matrix that is not there yet."""
-        itemsize = np.dtype(dtype).itemsize
-        of_cycles = 4 if self.single else itemsize
-        A = faces * blocks * m * m * itemsize
-        copy = A * of_cycles // itemsize
-        M = copy if self.preconditioner == "schwarz" else copy // blocks
-        A_all = A + copy * (of_cycles < itemsize)
-        rows = faces * m
-        length = min(self.restart, self.max_iterations, rows)
-        basis = (length + 1) * rows * of_cycles
-        if self.device.kind != "cpu":  # two vectors more, and parts of sums
-            basis += (2 * rows + (length + 2) * MOST_BLOCKS) * of_cycles
-        temporary = workspace(self.preconditioner, (faces, blocks, m, m), of_cycles)
-        return Memory(
-            matrix=A_all,
-            preconditioner=M,
-            vectors=basis + VECTORS * rows * itemsize,
-            set_up=A_all + M + max(COPIES * A, temporary),
-        )
-
     def _cycle_dtype(self, matrix: BlockMatrix) -> str:
         return "float32" if self.single else matrix.dtype.name
 
-    def __call__(self, matrix: BlockMatrix, rhs: Any) -> Any:
-        """x, (faces, m), where the right-hand side is.
+    def __call__(self, matrix: BlockMatrix, rhs: Any, space: CoarseSpace | None = None) -> Any:
+        """x, (faces, m), where the right-hand side is; see `solve`.
 
         Raises
         ------
@@ -296,7 +484,7 @@ class Gmres:
         MemoryError, numpy.linalg.LinAlgError
             As `solve`.
         """
-        solution = self.solve(matrix, rhs)
+        solution = self.solve(matrix, rhs, space)
         if not solution.converged:
             raise GmresError(
                 f"GMRES stopped after {solution.iterations} iterations ({solution.stopped}) with a "
@@ -307,7 +495,7 @@ class Gmres:
             )
         return solution.x
 
-    def solve(self, matrix: BlockMatrix, rhs: Any) -> Solution:
+    def solve(self, matrix: BlockMatrix, rhs: Any, space: CoarseSpace | None = None) -> Solution:
         """Solve A x = b, converged or not.
 
         Parameters
@@ -316,26 +504,22 @@ class Gmres:
             Its values may be on the device already.
         rhs : (faces, m) array
             NumPy's, or the device's: x is there too then.
+        space : CoarseSpace, optional
+            Of the coarse level; without it there is none.
 
         Raises
         ------
         ValueError
             If `rhs` has another shape.
         MemoryError
-            If the device has less memory than the solve takes, before any is taken.
+            If the device has less memory than the solve takes.
         numpy.linalg.LinAlgError
             If a block that the preconditioner inverts is singular.
         """
         if rhs.shape != (matrix.faces, matrix.m):
             allowed = (matrix.faces, matrix.m)
             raise ValueError(f"rhs has shape {rhs.shape}; allowed: (faces, m) = {allowed}")
-        here, needed = self.device, self.memory(matrix)
-        limit = here.memory_bytes if self.memory_limit is None else self.memory_limit
-        if limit is not None and needed.most > limit:
-            raise MemoryError(
-                f"{matrix.faces} faces with {matrix.m} unknowns in {matrix.dtype} and restart = "
-                f"{self.restart} take {needed}; allowed: {limit / 1e9:.3g} GB"
-            )
+        here = self.device
         begin = time.perf_counter()
         from_host = isinstance(rhs, np.ndarray)
         if here.kind == "cuda" and isinstance(matrix.values, np.ndarray):
@@ -346,6 +530,8 @@ class Gmres:
         inside = matrix.astype(self._cycle_dtype(matrix))
         mixed = inside is not matrix
         precondition = product_on(PRECONDITIONERS[self.preconditioner](inside), here)
+        if self.coarse and space is not None and space.count:
+            precondition = TwoLevel(inside, space, precondition, here)
         product = product_on(inside, here)
         del inside  # values in the order of a `BlockMatrix`, if nobody else has them
         precise = product_on(matrix, here) if mixed else None

@@ -6,27 +6,45 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import comb
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from dgbook.arguments import bytes_text, check_memory
 from dgbook.element import NodalElement, simplex_quadrature
 from dgbook.gpu import Device
 from dgbook.gpu.timing import as_device
 from dgbook.hdg import local
-from dgbook.hdg.blocks import BlockMatrix
+from dgbook.hdg.blocks import BlockMatrix, face_nodes
 from dgbook.hdg.discretisation import Discretisation, discretise, on_device
 from dgbook.hdg.krylov import Gmres
 from dgbook.hdg.local import State
-from dgbook.hdg.memory import check_device
+from dgbook.hdg.preconditioner import DENSE, STACK, CoarseSpace, coarse_space
 from dgbook.hdg.problem import Problem
-from dgbook.hdg.system import System, linearise, residual, start, to_device, to_host
+from dgbook.hdg.system import (
+    NUMBERS_AT_A_TIME,
+    NUMBERS_ON_A_GPU,
+    System,
+    linearise,
+    residual,
+    start,
+    to_device,
+    to_host,
+)
 from dgbook.mesh import Mesh, nodes_xyz
 
 SHORTEST_STEP = 2.0**-10
 """Of Newton's method; a direction that needs a shorter one is useless."""
+
+
+ON_HOST, ON_A_GPU = 6 * NUMBERS_AT_A_TIME, 12 * NUMBERS_ON_A_GPU
+"""Numbers that a stack of elements has at a time: CuPy's pool keeps what is gone already."""
+COPIES = 4
+"""Of the matrix, beside it, while a solver brings it into its own order."""
+ADVICE = ". Take a lower order or a coarser mesh"
 
 
 class NewtonError(RuntimeError):
@@ -193,7 +211,8 @@ def solve(
     max_steps : int
         Of Newton's method, positive. A linear problem takes one.
     linear_solver : function, optional
-        Of (matrix, rhs): returns x, (faces, m). `direct` if not given.
+        Of (matrix, rhs): returns x, (faces, m). If not given, `direct` on the host and, where
+        elements are condensed on a GPU, GMRES there to 1e-10.
     device : Device or {"auto", "cuda", "cpu"}
         Where u is eliminated, blocks are added up and the state is updated. Only numbers that say
         how it goes come to the host, if `linear_solver` is a `Gmres` on that device; for another
@@ -210,7 +229,9 @@ def solve(
     ------
     TypeError, ValueError
         If an argument is none of its kind, the conditions do not fit the problem or the mesh, or
-        a GPU has less memory than the solution takes there.
+        the host or the GPU has less memory than the solution is likely to take.
+    MemoryError
+        If memory was short all the same.
     NewtonError
         If the residual is not below the tolerance after so many steps, or cannot be lowered.
 
@@ -221,13 +242,19 @@ def solve(
     """
     _check_numbers(tolerance, max_steps)
     place, begin = as_device(device), time.perf_counter()
+    if linear_solver is None:
+        on_gpu = place.kind == "cuda"
+        linear_solver = Gmres(place, restart=100, tolerance=1e-10) if on_gpu else direct
     d = discretise(problem, mesh, order)
     state = initial if isinstance(initial, State) else start(d, initial)
     _check_state(d, state)
     there = isinstance(linear_solver, Gmres) and linear_solver.device == place
-    check_device(mesh, order, d.n_c, place, linear_solver if there else None)
+    needs = check_room(mesh, order, d.n_c, place, linear_solver if there else None)
     seconds = {"discretise": time.perf_counter() - begin}
-    found = newton(d, state, tolerance, max_steps, linear_solver or direct, place, observe)
+    try:
+        found = newton(d, state, tolerance, max_steps, linear_solver, place, observe)
+    except MemoryError as error:  # CuPy's is one too
+        raise MemoryError(f"{needs}, and there was less{ADVICE}") from error
     return replace(found, seconds=seconds | found.seconds)
 
 
@@ -247,6 +274,9 @@ def newton(
     history = [_norm(d, state)]
     observe(history[0], state)
     clock.add("update")
+    coarse = isinstance(linear_solver, Gmres) and linear_solver.coarse
+    space = coarse_space(here) if coarse else None
+    clock.add("solve")
 
     def told(state: State) -> State:
         return begin if len(history) == 1 else to_host(state, place)
@@ -256,7 +286,7 @@ def newton(
             break
         system = linearise(d, state)
         clock.add("assemble")
-        x = _solved(linear_solver, system, here, place)
+        x = _solved(linear_solver, system, here, place, space)
         clock.add("solve")
         step = 1.0
         while True:
@@ -304,15 +334,22 @@ class _Clock:
         self.last = now
 
 
-def _solved(linear_solver: Callable, system: System, here: Discretisation, place: Device) -> Any:
+def _solved(
+    linear_solver: Callable,
+    system: System,
+    here: Discretisation,
+    place: Device,
+    space: CoarseSpace | None,
+) -> Any:
     """x where the system is; on the way there by the host for a solver that is not there."""
+    known = () if space is None else (space,)
     if isinstance(linear_solver, Gmres) and linear_solver.device == place:
-        return linear_solver(system.matrix, system.rhs)
+        return linear_solver(system.matrix, system.rhs, *known)
     matrix, rhs = system.matrix, system.rhs
     if place.kind == "cuda":
         values, rhs = place.to_numpy(matrix.values), place.to_numpy(rhs)
         matrix = BlockMatrix(values, here.faces.columns)
-    x = linear_solver(matrix, rhs)
+    x = linear_solver(matrix, rhs, *known)
     return place.array(x) if place.kind == "cuda" else x
 
 
@@ -351,6 +388,91 @@ def _elimination_order(columns: np.ndarray) -> np.ndarray:
     dominant = pattern + pattern.T + 4 * nb * sparse.eye_array(faces, format="csc")
     factors = splu(dominant.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0)
     return np.argsort(factors.perm_c)
+
+
+def fill(columns: np.ndarray, m: int) -> int:
+    """Blocks of L and U together, in the order that `direct` eliminates in.
+
+    For a matrix without zeros in its m x m blocks the number is exact.
+
+    Parameters
+    ----------
+    columns : (faces, nb) int array
+        As `blocks.face_columns` has them.
+    m : int
+    """
+    faces, nb = columns.shape
+    numbers = np.repeat(np.arange(faces), nb), columns.ravel()
+    # With a dominant diagonal nothing vanishes and no pivot is looked for.
+    values = np.where(numbers[0] == numbers[1], 4.0 * nb, 1.0)
+    graph = sparse.coo_array((values, numbers)).tocsc()
+    # SuperLU takes ten columns together where little is added to them, zeros that it stores.
+    relax = -(-10 // m)
+    factors = splu(graph, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, relax=relax)
+    return factors.nnz - faces  # both have a diagonal, which is stored once
+
+
+def about_fill(dim: int, faces: int) -> int:
+    """What `fill` counts, from the number of faces alone: as it grew on squares and cubes."""
+    return int(3 * faces**1.26 if dim == 2 else 1.1 * faces**1.5)
+
+
+# ---------------------------------------------------------------------------------------- memory
+
+
+def memory_bytes(
+    dim: int, K: int, faces: int, order: int, n_c: int, place: Device, linear: Gmres | None
+) -> tuple[int, int]:
+    """Bytes of the host and of a GPU that `solve` takes, about, from sizes alone.
+
+    The blocks and what recovers u in each element stay; beside them are stacks of elements first,
+    and then what solves for the trace.
+
+    Parameters
+    ----------
+    dim, K, faces, order, n_c : int
+    place : Device
+        Where elements are condensed.
+    linear : Gmres, optional
+        If it is there; the direct solver, on the host, without it.
+    """
+    Np, m = comb(order + dim, dim), n_c * face_nodes(dim, order)
+    numbers = faces * (2 * dim + 1) * m * m
+    elements = K * n_c * Np * ((dim + 1) * m + 1)
+    most = ON_A_GPU if place.kind == "cuda" else ON_HOST
+    stacks = min(most, 20 * K * (n_c * Np + (dim + 1) * m) ** 2)
+    if linear is not None:
+        small = min(STACK, K * ((dim + 1) * m) ** 2)  # matrices that Schwarz inverts, copies too
+        if place.kind == "cuda" and n_c > 1:  # the dense inverse for the vertices
+            small = max(small, 2 * min(DENSE, n_c * K // dim) ** 2)
+        vectors = min(linear.restart, linear.max_iterations) + 40  # the coarse level's as well
+        solver = max(COPIES * numbers + small, numbers + vectors * faces * m)
+    else:
+        solver = COPIES * numbers + 3 * about_fill(dim, faces) * m * m // 2  # with numbers of rows
+    if place.kind != "cuda":
+        return 8 * (numbers + elements + max(stacks, solver)), 0
+    if linear is None:
+        return 8 * (numbers + solver), 8 * (numbers + elements + stacks)
+    return 0, 8 * (numbers + elements + max(stacks, solver))
+
+
+def check_room(mesh: Mesh, order: int, n_c: int, place: Device, linear: Gmres | None) -> str:
+    """Raise ValueError for a solution that needs more memory than there is, see `memory_bytes`.
+
+    Returns
+    -------
+    str
+        What it needs, in words.
+    """
+    faces = ((mesh.dim + 1) * mesh.K + len(mesh.boundary_faces)) // 2
+    host, device = memory_bytes(mesh.dim, mesh.K, faces, order, n_c, place, linear)
+    what = f"{mesh.K} elements of order {order} need"
+    check_memory(what, host, None, ADVICE)
+    if device and place.memory_bytes is not None:
+        check_memory(what, device, (place.memory_bytes, place.name), ADVICE)
+    needs = [f"{bytes_text(host)} of the host's memory"] if host else []
+    needs += [f"{bytes_text(device)} of the device's"] if device else []
+    return f"{what} about {' and '.join(needs)}"
 
 
 def _norm(d: Discretisation, state: State) -> float:

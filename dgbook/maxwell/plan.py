@@ -113,7 +113,7 @@ class FusedShape(NodalShape):
     def shared_bytes(self, plan: FusedPlan) -> int:
         """Shared memory of a block: states and face numbers; for CUDA C++ geometry and links too.
 
-        The rows begin a number of vectors apart that leaves them in different banks, see fused.cu.
+        The rows begin a number of vectors apart that leaves them in different banks: shared.cuh.
         """
         if plan.language == "numba":
             return plan.elements * (6 * self.even_Np + 8 * self.Nfp) * self.itemsize

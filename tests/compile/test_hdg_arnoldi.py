@@ -1,10 +1,11 @@
-"""The kernels of a step of Arnoldi's method as machine code: no spills, no stray fp64."""
+"""The kernels of GMRES, of a step and of its coarse level, as machine code: no stray fp64."""
 
 import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
-from dgbook.hdg.arnoldi import THREADS, arnoldi_kernels
+from dgbook.hdg.kernels.csr import make_csr
+from dgbook.hdg.krylov import THREADS, arnoldi_kernels
 
 NUMBER, TABLE, VECTOR = "progress", "table", "vector"
 SIGNATURES = {
@@ -32,3 +33,15 @@ def test_kernels(dtype, cc):
         if dtype == "float32":
             assert found.fp64_instructions == 0, found
         assert found.blocks_per_multiprocessor(THREADS) >= 3, found
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("lanes", "rest"), [(1, True), (32, False)])
+def test_sparse_products(lanes, rest, dtype):
+    numbers, vector = np.empty(1, np.int32), np.empty(1, dtype)
+    arguments = numbers, numbers, vector, vector, vector, vector
+    found = compile(make_csr(dtype, lanes, rest), arguments, (9, 0))
+    assert found.spill_bytes == found.stack_bytes == 0, found
+    if dtype == "float32":
+        assert found.fp64_instructions == 0, found
+    assert found.blocks_per_multiprocessor(128) >= 12, found

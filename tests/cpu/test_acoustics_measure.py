@@ -218,9 +218,7 @@ def test_a_plan_is_put_together_from_what_is_remembered(monkeypatch):
     assert choose(BernsteinPlan, shape, gpu) == BernsteinPlan(3, 7, usual.K_U, columns="computed")
     # Each of these two fits into 48 KiB, 16 rows of 128 columns and 8 of 250; not both together.
     best["acoustics/element/volume"] = [vars(ElementPlan(9, 9, 9, rows_V=8, columns=1))]
-    best["acoustics/element/rhs"] = [
-        vars(ElementPlan(9, 9, 9, rows_V=1, rows_S=1, columns=2000))
-    ]
+    best["acoustics/element/rhs"] = [vars(ElementPlan(9, 9, 9, rows_V=1, rows_S=1, columns=2000))]
     assert choose(ElementPlan, shape, gpu) == ElementPlan.default(shape), "too much together"
 
 

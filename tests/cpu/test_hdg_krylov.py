@@ -1,7 +1,5 @@
 """GMRES and its preconditioners: against dense solves, SciPy's GMRES and the direct solver."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from hdg_cases import Alien, AlienDevice
@@ -11,13 +9,10 @@ from scipy.sparse.linalg import gmres as scipy_gmres
 from dgbook import hdg
 from dgbook.gpu import device
 from dgbook.hdg import krylov, preconditioner
-from dgbook.hdg.arnoldi import LeastSquares, Space
 from dgbook.hdg.blocks import BlockMatrix, face_columns, number_faces, random_matrix
 from dgbook.hdg.exact import Couette
-from dgbook.hdg.krylov import Gmres, GmresError, gmres
-from dgbook.hdg.launch import shape_of, stored
-from dgbook.hdg.plan import Plan
-from dgbook.hdg.preconditioner import elements_of, jacobi, schwarz, workspace
+from dgbook.hdg.krylov import Gmres, GmresError, LeastSquares, Space, gmres
+from dgbook.hdg.preconditioner import elements_of, jacobi, schwarz
 from dgbook.hdg.solver import direct
 from dgbook.mesh import box, build
 
@@ -355,58 +350,6 @@ def test_gmres_says_when_it_did_not_arrive():
     solution = linear.solutions[0]
     assert solution.iterations == 4 and solution.stopped == "iterations"
     assert linear.solve(matrix, rhs).x.shape == rhs.shape
-
-
-def peak(function):
-    tracemalloc.start()
-    function()
-    _, most = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return most
-
-
-@pytest.mark.parametrize("single", [False, True])
-@pytest.mark.parametrize("name", preconditioner.PRECONDITIONERS)
-def test_no_more_memory_is_taken_than_said(name, single):
-    """Part by part, as NumPy's arrays are counted; what is said is not far above."""
-    matrix = random_trace_matrix(box((24, 24)), m=8)
-    needed = Gmres("cpu", name, single, restart=20, tolerance=1e-15).memory(matrix)
-    itemsize = 4 if single else 8
-    inside = matrix.astype("float32" if single else "float64")
-    assert needed.matrix == matrix.nbytes + (inside.nbytes if single else 0)
-    made = preconditioner.PRECONDITIONERS[name](inside)
-    assert needed.preconditioner == made.nbytes
-
-    space = workspace(name, inside.values.shape, itemsize)
-    taken = peak(lambda: preconditioner.PRECONDITIONERS[name](inside)) - made.nbytes
-    assert 0.1 * space < taken < space
-    assert needed.set_up == needed.matrix + made.nbytes + max(krylov.COPIES * matrix.nbytes, space)
-    taken = peak(lambda: stored(matrix.values, Plan("wide"), shape_of(matrix)))
-    assert taken < (krylov.COPIES + 0.01) * matrix.nbytes
-    A, M = inside.to_csr(), made.to_csr()
-    b = rng.standard_normal(matrix.shape[0])
-    precise = operator(matrix.to_csr()) if single else None
-    run = gmres, operator(A), b, CPU, operator(M), precise, 20, 1e-15, 60
-    taken = peak(lambda: run[0](*run[1:]))
-    assert 0.7 * needed.vectors < taken + b.nbytes < needed.vectors
-
-
-def test_a_problem_too_large_is_refused_with_its_size(monkeypatch):
-    matrix, rhs = poisson((4, 4))
-    # 56 faces, 5 blocks of 2 x 2 doubles; 100 vectors, one more, and 8 beside them
-    A, vectors = 56 * 5 * 4 * 8, (100 + 1 + 8) * 56 * 2 * 8
-    linear = Gmres("cpu", restart=100, memory_limit=2 * A + vectors)
-    needed = linear.memory(matrix)
-    assert (needed.matrix, needed.preconditioner, needed.vectors) == (A, A, vectors)
-    assert linear.solve(matrix, rhs).converged
-    linear.memory_limit -= 1
-    monkeypatch.setattr(krylov, "product_on", lambda *_: pytest.fail("something was done"))
-    message = (
-        r"56 faces with 2 unknowns in float64 and restart = 100 take 0.000116 GB at a time "
-        r"\(matrix 8.96e-06, .*\); allowed: 0.000116 GB"
-    )
-    with pytest.raises(MemoryError, match=message):
-        linear(matrix, rhs)
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,19 @@
 """GMRES and its preconditioners on a real device: against the CPU, LU and CuPy's GMRES."""
 
+import sys
+import warnings
+
 import numpy as np
 import pytest
 
 from dgbook import hdg
 from dgbook.gpu import cuda, device, jit
 from dgbook.hdg import preconditioner
-from dgbook.hdg.arnoldi import KernelSpace, Space
 from dgbook.hdg.blocks import BlockMatrix, random_matrix
+from dgbook.hdg.discretisation import discretise
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.kernels.arnoldi import TOGETHER
-from dgbook.hdg.krylov import Gmres, gmres, product_on
+from dgbook.hdg.krylov import Gmres, KernelSpace, Space, gmres, product_on
 from dgbook.hdg.preconditioner import PRECONDITIONERS, schwarz
 from dgbook.hdg.solver import direct
 from dgbook.mesh import box
@@ -46,13 +49,13 @@ def scaled(diagonal):
 @pytest.mark.parametrize("case", CASES)
 def test_trace_systems(case, name, single):
     matrix, rhs = poisson(*CASES[case])
-    linear = Gmres(GPU, name, single, tolerance=1e-10)
+    linear = Gmres(GPU, name, single=single, tolerance=1e-10)
     x, expected = linear(matrix, rhs), direct(matrix, rhs)
     np.testing.assert_allclose(x, expected, atol=1e-7 * abs(expected).max())
     (solution,) = linear.solutions
     residual = np.linalg.norm(rhs.ravel() - matrix.to_csr() @ x.ravel())
     np.testing.assert_allclose(solution.residual, residual, rtol=1e-2)
-    on_cpu = Gmres("cpu", name, single, tolerance=1e-10)
+    on_cpu = Gmres("cpu", name, single=single, tolerance=1e-10)
     on_cpu(matrix, rhs)
     assert abs(solution.iterations / on_cpu.solutions[0].iterations - 1) < 0.2
 
@@ -77,6 +80,51 @@ def test_a_singular_block_is_told():
     for make in PRECONDITIONERS.values():
         with pytest.raises(np.linalg.LinAlgError):
             make(BlockMatrix(GPU.array(host.values), host.columns))
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("name", PRECONDITIONERS)
+@pytest.mark.parametrize("case", ["triangles", "tetrahedra", "convection", "no PyAMG"])
+def test_a_coarse_level(case, name, single, monkeypatch):
+    """With a V-cycle, of linear and quadratic functions; with a dense inverse."""
+    if case == "no PyAMG":
+        monkeypatch.setitem(sys.modules, "pyamg", None)
+    else:
+        pytest.importorskip("pyamg")
+    monkeypatch.setattr(preconditioner, "SMALL", 20)
+    cells = (6, 5, 4) if case == "tetrahedra" else (20, 17)
+    problem = hdg.Poisson(lambda *x: [1 + x[0] * x[1]], lambda *x: [x[0] * x[1]])
+    if case == "convection":
+        problem = hdg.ConvectionDiffusion(problem.source, problem.boundary, (1.0, 0.5), 1e-2)
+    counts, states = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        for place in (GPU, device("cpu")):
+            linear = Gmres(place, name, single=single, tolerance=1e-10)
+            result = hdg.solve(problem, box(cells), 2, linear_solver=linear, device=place)
+            counts.append(linear.solutions[0].iterations)
+            states.append(result.u)
+    np.testing.assert_allclose(*states, atol=1e-7 * abs(states[1]).max())
+    assert abs(counts[0] - counts[1]) <= 1 + 4 * single and counts[0] < 60
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("problem", ["diffusion", "gas"])
+def test_the_coarse_matrices_are_those_of_the_host(problem, dtype, monkeypatch):
+    """In stacks, with values that stay on the device."""
+    monkeypatch.setattr(preconditioner, "STACK", 2**15)
+    problem = hdg.Poisson(None, lambda *x: [0.0]) if problem == "diffusion" else Couette().gas
+    mesh = box((5, 4))
+    space = preconditioner.coarse_space(discretise(problem, mesh, 2), 2)
+    host = hdg.assemble(problem, mesh, 2).matrix.astype(dtype)
+    there = BlockMatrix(GPU.array(host.values), host.columns)
+    for found, expected in zip(
+        preconditioner.restricted(there, space),
+        preconditioner.restricted(host, space),
+        strict=True,
+    ):
+        tolerance = 1e3 * np.finfo(dtype).eps * abs(expected).max()
+        np.testing.assert_allclose(found.get().toarray(), expected.toarray(), atol=tolerance)
 
 
 def test_newton_and_gmres():
@@ -142,22 +190,3 @@ def test_a_space_is_that_of_the_host(n, steps, dtype):
     expected = y @ host.basis[:steps]
     found = GPU.to_numpy(space._combined(GPU.array(y)))
     np.testing.assert_allclose(found, expected, atol=tolerance * abs(expected).max())
-
-
-def test_no_more_memory_is_taken_than_said():
-    """CuPy's pool may hand out little more than what the solve says that it takes at most."""
-    import cupy
-
-    host = random_matrix(box((60, 60)), 4, 3, "float64", np.random.default_rng(2))
-    host.values[:, 0] += 100 * np.eye(host.m)
-    rhs = np.ones((host.faces, host.m))
-    linear = Gmres(GPU, restart=30, tolerance=1e-10)
-    pool = cupy.get_default_memory_pool()
-    linear.solve(host, rhs)  # libraries take their own
-    pool.free_all_blocks()
-    before = pool.used_bytes()
-    try:
-        pool.set_limit(size=int(before + 1.05 * linear.memory(host).most))
-        assert linear.solve(host, rhs).converged
-    finally:
-        pool.set_limit(size=0)

@@ -11,7 +11,7 @@ from dgbook.gpu.libraries import batched_solve
 from dgbook.hdg import system
 from dgbook.hdg.discretisation import discretise, on_device
 from dgbook.hdg.exact import Couette
-from dgbook.hdg.memory import device_bytes
+from dgbook.hdg.solver import direct, memory_bytes
 from dgbook.hdg.system import linearise, residual, start, to_device
 from dgbook.lab import hdg_solve as measure_solve
 from dgbook.mesh import box
@@ -153,7 +153,7 @@ def test_diffusion_converges_as_on_the_host(cells):
 
 
 def test_the_direct_solver_gets_the_matrix_from_the_device():
-    found = hdg.solve(Couette().gas, box((4, 4)), 2, device=GPU)
+    found = hdg.solve(Couette().gas, box((4, 4)), 2, linear_solver=direct, device=GPU)
     expected = hdg.solve(Couette().gas, box((4, 4)), 2)
     np.testing.assert_allclose(found.u, expected.u, atol=1e-9)
 
@@ -161,41 +161,44 @@ def test_the_direct_solver_gets_the_matrix_from_the_device():
 @pytest.mark.parametrize("dim", [2, 3])
 def test_whole_solutions_are_measured(dim, monkeypatch):
     """With CuPy's GMRES as a rival that finds the same."""
-    cases = (measure_solve.Case("poisson", dim, 4, rivals=("cupy",), restart=30),)
+    cases = (measure_solve.Case("poisson", dim, 4, None, ("cupy",), tuple(measure_solve.VARIANTS)),)
     made = Ceilings(4.0, 60.0, 30.0)
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 2)
     rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, GPU, made, cases))
     assert [row["path"] for row in rows] == list(measure_solve.VARIANTS)
     (steps,) = rows[-1]["iterations"]
     (theirs,) = rows[-1]["rivals"]["cupy"]["iterations"]
-    assert 3 < steps <= theirs and theirs % 30 == 0
+    assert 3 < steps <= theirs
     assert min(rows[0]["seconds"].values()) > -1e-3
 
 
-def test_no_more_memory_is_taken_than_said():
-    """CuPy's pool may hand out no more than is said to be taken, whole."""
+def test_memory_is_about_what_is_said_and_what_is_missing_is_told():
+    """CuPy's pool is given a limit: as much as is said, and then half of what was taken."""
     import cupy
 
     mesh, order = box((96, 96)), 3
     linear = hdg.Gmres(GPU, restart=60, tolerance=1e-3)
-    arguments = Couette().gas, mesh, order
 
     def solved():
         try:
-            hdg.solve(*arguments, linear_solver=linear, max_steps=1, device=GPU)
+            hdg.solve(Couette().gas, mesh, order, linear_solver=linear, max_steps=1, device=GPU)
         except (hdg.NewtonError, hdg.GmresError):
             pass
 
     pool = cupy.get_default_memory_pool()
     pool.free_all_blocks()
-    needs = device_bytes(mesh, order, 4, linear)
-    assert needs < GPU.memory_bytes
+    faces = (3 * mesh.K + len(mesh.boundary_faces)) // 2
+    _, needs = memory_bytes(2, mesh.K, faces, order, 4, GPU, linear)
     before = pool.used_bytes()
     try:
-        pool.set_limit(size=before + needs)
+        pool.set_limit(size=int(before + 1.2 * needs))
         solved()
         taken = pool.total_bytes() - before
+        pool.free_all_blocks()
+        pool.set_limit(size=before + taken // 2)
+        with pytest.raises(MemoryError, match=r"and there was less\. Take a lower order"):
+            solved()
     finally:
         pool.set_limit(size=0)
         pool.free_all_blocks()
-    assert 0.2 * needs < taken <= needs
+    assert 0.2 * needs < taken <= 1.2 * needs

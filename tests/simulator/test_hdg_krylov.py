@@ -3,31 +3,35 @@
 import numpy as np
 import pytest
 from broken import hdg_arnoldi as broken
+from broken import hdg_csr as broken_csr
+from scipy import sparse
 
 from dgbook import hdg
 from dgbook.check import SimulatorError
 from dgbook.gpu import device
-from dgbook.hdg import arnoldi
-from dgbook.hdg.arnoldi import KernelSpace, Space
+from dgbook.hdg import krylov, preconditioner
 from dgbook.hdg.kernels.arnoldi import TOGETHER
-from dgbook.hdg.krylov import Gmres
+from dgbook.hdg.krylov import Gmres, KernelSpace, Space
 from dgbook.hdg.solver import direct
 from dgbook.mesh import box
 
+SIMULATOR = device("simulator")
+
 
 @pytest.mark.parametrize(
-    ("preconditioner", "single"), [("schwarz", False), ("jacobi", False), ("jacobi", True)]
+    ("name", "single"), [("schwarz", False), ("jacobi", False), ("jacobi", True)]
 )
-def test_a_trace_system(preconditioner, single):
+def test_a_trace_system(name, single):
     """Rows of one block, too, go through the kernels; float32 inside, float64 outside."""
     problem = hdg.Poisson(lambda x, y: [1 + x], lambda x, y: [x * y])
     system = hdg.assemble(problem, box((2, 1)), 1)
     tolerance = 1e-9
-    linear = Gmres("simulator", preconditioner, single, restart=12, tolerance=tolerance)
+    options = {"single": single, "restart": 12, "tolerance": tolerance}
+    linear = Gmres("simulator", name, **options)
     x = linear(system.matrix, system.rhs)
     expected = direct(system.matrix, system.rhs)
     np.testing.assert_allclose(x, expected, atol=100 * tolerance * abs(expected).max())
-    on_cpu = Gmres("cpu", preconditioner, single, restart=12, tolerance=tolerance)
+    on_cpu = Gmres("cpu", name, **options)
     on_cpu(system.matrix, system.rhs)
     found, same = linear.solutions[0], on_cpu.solutions[0]
     np.testing.assert_allclose(found.history[:4], same.history[:4], rtol=1e-4 if single else 1e-10)
@@ -35,9 +39,58 @@ def test_a_trace_system(preconditioner, single):
     assert abs(found.iterations - same.iterations) <= 4 * single and same.iterations > 1
 
 
-# -- a step of Arnoldi's method ------------------------------------------------------------------
+def test_a_coarse_level(monkeypatch):
+    """Its sparse products are kernels; the V-cycle has a level here, and a dense inverse."""
+    pytest.importorskip("pyamg")
+    monkeypatch.setattr(preconditioner, "SMALL", 2)
+    problem = hdg.Poisson(lambda x, y: [1 + x], lambda x, y: [x * y])
+    mesh, found = box((3, 3)), []
+    for place in ("simulator", "cpu"):
+        linear = Gmres(place, "jacobi", restart=4, tolerance=1e-2)
+        hdg.solve(problem, mesh, 1, linear_solver=linear, device=place)
+        found.append(linear.solutions[0])
+    assert found[0].iterations == found[1].iterations > 2
+    np.testing.assert_allclose(found[0].x, found[1].x, atol=1e-12)
 
-SIMULATOR = device("simulator")
+
+# -- a sparse product ----------------------------------------------------------------------------
+
+
+def sparse_products(per_row, dtype):
+    """How far A x and b - A x are from SciPy's, over what rounding may make."""
+    rng = np.random.default_rng(per_row)
+    A = sparse.random_array((45, 40), density=per_row / 40, rng=rng, format="csr").astype(dtype)
+    x, b = rng.standard_normal(40).astype(dtype), rng.standard_normal(45).astype(dtype)
+    product, y, z = preconditioner.Sparse(A, SIMULATOR), np.full(45, np.nan, dtype), b.copy()
+    product(x, y)
+    product.rest(z, x, z)  # in place
+    expected = A.astype(float) @ x
+    worst = max(abs(y - expected).max(), abs(z - (b - expected)).max())
+    return product.lanes, worst / (100 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("per_row", "lanes"), [(1, 1), (5, 4), (20, 16), (40, 32)])
+def test_a_sparse_product(per_row, lanes, dtype):
+    """Rows of any length, some empty, and a last warp that has not enough of them."""
+    found, wrong = sparse_products(per_row, dtype)
+    assert found == lanes and wrong < 1
+
+
+@pytest.mark.parametrize("mistake", broken_csr.MISTAKES, ids=lambda m: m.name)
+def test_wrong_sparse_products_are_rejected(mistake, monkeypatch):
+    monkeypatch.setattr(preconditioner, "make_csr", mistake.make)
+    preconditioner.csr_kernel.cache_clear()
+    try:
+        _, wrong = sparse_products(6, "float64")
+    except SimulatorError:
+        return
+    finally:
+        preconditioner.csr_kernel.cache_clear()
+    assert not wrong < 1
+
+
+# -- a step of Arnoldi's method ------------------------------------------------------------------
 
 
 def grown(kind, n, had, steps=1, dtype="float64"):
@@ -80,7 +133,7 @@ def assert_same_space(found, expected, dtype="float64"):
 )
 def test_a_step_is_that_of_the_host(n, had, steps, blocks, dtype, monkeypatch):
     """More and fewer vectors than a thread loads together; n that no block's threads divide."""
-    monkeypatch.setattr(arnoldi, "MOST_BLOCKS", blocks)
+    monkeypatch.setattr(krylov, "MOST_BLOCKS", blocks)
     found, expected = (grown(kind, n, had, steps, dtype) for kind in (KernelSpace, Space))
     assert found.blocks == min(blocks, -(-n // 32))
     assert_same_space(found, expected, dtype)
@@ -103,15 +156,15 @@ def test_what_is_left_of_nothing_ends_it():
 
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected(mistake, monkeypatch):
-    monkeypatch.setattr(arnoldi, mistake.functions[-1].__name__, mistake.make)
-    monkeypatch.setattr(arnoldi, "MOST_BLOCKS", 2)
-    arnoldi.arnoldi_kernels.cache_clear()
+    monkeypatch.setattr(krylov, mistake.functions[-1].__name__, mistake.make)
+    monkeypatch.setattr(krylov, "MOST_BLOCKS", 2)
+    krylov.arnoldi_kernels.cache_clear()
     try:
         found = grown(KernelSpace, 70, TOGETHER + 1, 2)
     except SimulatorError:
         return
     finally:
-        arnoldi.arnoldi_kernels.cache_clear()
+        krylov.arnoldi_kernels.cache_clear()
     assert "barrier" not in mistake.name, "races are refused, whatever they compute"
     with pytest.raises(AssertionError):
         assert_same_space(found, grown(Space, 70, TOGETHER + 1, 2))

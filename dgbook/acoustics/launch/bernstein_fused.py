@@ -295,7 +295,7 @@ def launcher(
     Bernstein basis it computes the Bernstein operator, as fast as the nodal one: control points of
     two elements meet on a face as nodes do, and a flux that is linear with the same factors all
     over a face does to control points what it does to values. The sparse kernel
-    (kernels/bernstein_fused.cu) does less, but waits for each slice of its lift: where elements are
+    (kernels/bernstein_fused/) does less, but waits for each slice of its lift: where elements are
     smallest, the dense one is faster.
 
     Parameters

@@ -150,6 +150,20 @@ def test_what_is_read_by_vectors_begins_at_one(real, vector, couple):
     assert kernel._argument(kernel.parameters[1], view) is view
 
 
+def test_vectors_have_their_components_type_and_the_widest_access_counts(tmp_path):
+    path = tmp_path / "mixed.cu"
+    path.write_text(
+        'extern "C" __global__ void mixed(const uint4* a, uchar2* b, float* c, size_t n) {\n'
+        "    a; b; ((float2*)c)[n] = ((const float4*) c)[0];\n}\n"
+    )
+    assert load(path, "mixed").parameters == (
+        Parameter("a", np.dtype(np.uint32), True, 16),
+        Parameter("b", np.dtype(np.uint8), True, 2),
+        Parameter("c", np.dtype(f4), True, 16),
+        Parameter("n", np.dtype(np.uint64), False, 8),
+    )
+
+
 def test_a_kernel_knows_its_file():
     kernel = load(str(KERNELS), "scale", {"REAL": f8, "ROWS": 3, "NAME_2": "x"})
     assert kernel.text == KERNELS.read_text()

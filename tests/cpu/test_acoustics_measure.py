@@ -23,6 +23,7 @@ from dgbook.cli import acoustics as bench
 from dgbook.gpu import device
 from dgbook.gpu.plan import choose
 from dgbook.gpu.timing import Timing
+from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import acoustics as measure
 from dgbook.lab import measuring
 
@@ -50,6 +51,13 @@ def made(what, orders=(1,), dtypes=("float32",), dofs=DOFS):
 
 def names(rows):
     return [(row["path"], row["basis"], row["variant"]) for row in rows]
+
+
+def test_rows_of_trials_keep_what_was_measured():
+    trials = Trial({"rows": 1}, 2e-3, 1e-5, 25), Trial({"rows": 2}, failure="no room")
+    (row,) = measuring.trial_rows(Result(None, trials, 2), Timing.as_row)
+    measured = {"seconds_median": 2e-3, "seconds_iqr": 1e-5, "samples": 25}
+    assert row == measured | {"plan": {"rows": 1}}
 
 
 SETS = [("paper", KERNEL_SETS[name][0].basis, name) for name in measure.PAPER_SETS]
@@ -218,7 +226,7 @@ def test_a_plan_is_put_together_from_what_is_remembered(monkeypatch):
     assert choose(BernsteinPlan, shape, gpu) == BernsteinPlan(3, 7, usual.K_U, columns="computed")
     # Each of these two fits into 48 KiB, 16 rows of 128 columns and 8 of 250; not both together.
     best["acoustics/element/volume"] = [vars(ElementPlan(9, 9, 9, rows_V=8, columns=1))]
-    best["acoustics/element/rhs"] = [vars(ElementPlan(9, 9, 9, rows_V=1, rows_S=1, columns=2000))]
+    best["acoustics/element/rhs"] = [vars(ElementPlan(9, 9, 9, rows_V=1, rows_S=1, columns=1000))]
     assert choose(ElementPlan, shape, gpu) == ElementPlan.default(shape), "too much together"
 
 

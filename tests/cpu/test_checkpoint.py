@@ -321,6 +321,34 @@ def test_any_byte_may_be_wrong(path):
     assert refused > 200
 
 
+def test_what_only_one_of_two_runs_knows_is_a_difference(path):
+    rewritten(path, problem=json.dumps({"name": "a cube"}))
+    with pytest.raises(ValueError, match=r"another run: order = null there, 2 here$"):
+        load(path)
+    rewritten(path, problem=json.dumps({**PROBLEM, "flux": 1}))
+    with pytest.raises(ValueError, match=r"another run: flux = 1 there, null here$"):
+        load(path)
+
+
+def test_a_lock_that_its_owner_has_just_removed_is_made_again(tmp_path, monkeypatch):
+    """He removes the file after we have opened it, and before we lock it."""
+    path, lock = tmp_path / "kept.checkpoint", tmp_path / "kept.checkpoint.lock"
+    locked, calls = checkpoint.fcntl.flock, []
+
+    def flock(descriptor, how):
+        if not calls:
+            lock.unlink()
+        calls.append(descriptor)
+        locked(descriptor, how)
+
+    monkeypatch.setattr(checkpoint.fcntl, "flock", flock)
+    with checkpoint.claimed(path):
+        assert len(calls) == 2 and lock.exists()
+        with pytest.raises(ValueError, match="another run writes"), checkpoint.claimed(path):
+            pass
+    assert not lock.exists()
+
+
 def test_names_in_a_message_are_printable_and_short(path):
     rewritten(path, problem=json.dumps({**PROBLEM, "\x1b[2Jorder": "a" * 10**6}))
     with pytest.raises(ValueError, match="is of another run") as caught:
@@ -353,8 +381,9 @@ def test_a_moved_vertex_is_another_mesh():
     mesh = box((1, 1, 1))
     moved = replace(mesh, vertices=mesh.vertices + 1e-15)
     renamed = replace(mesh, boundary={name + "!": f for name, f in mesh.boundary.items()})
-    marks = {checkpoint.fingerprint(m) for m in (mesh, moved, renamed)}
-    assert len(marks) == 3 and checkpoint.fingerprint(box((1, 1, 1))) in marks
+    turned = replace(mesh, face_permutation=np.maximum(mesh.face_permutation, 1))
+    marks = {checkpoint.fingerprint(m) for m in (mesh, moved, renamed, turned)}
+    assert len(marks) == 4 and checkpoint.fingerprint(box((1, 1, 1))) in marks
 
 
 def test_another_layout_of_matter_is_another_mesh(tmp_path, monkeypatch, capsys):

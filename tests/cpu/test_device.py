@@ -1,5 +1,6 @@
 """What the reader is told about his machine, and where arrays and kernels go."""
 
+import ctypes
 import importlib
 import sys
 import types
@@ -32,6 +33,50 @@ WORKS = ("works", "")
 )
 def test_each_illness_gets_a_sentence_with_a_cure(numpy_version, numba_cuda, cupy, driver, says):
     assert says in diagnose(numpy_version, numba_cuda, cupy, driver)
+
+
+class Driver:
+    """As much of the driver's library as is asked for the number of devices."""
+
+    def __init__(self, count, ready=True):
+        self.count, self.ready = count, ready
+
+    def cuInit(self, flags):
+        return 0 if self.ready else 999
+
+    def cuDeviceGetCount(self, reference):
+        reference._obj.value = self.count
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("library", "said", "state"),
+    [
+        (OSError("libcuda.so.1: cannot open"), "", "absent"),
+        (Driver(0), "", "no device"),
+        (Driver(1, ready=False), "", "no device"),
+        (Driver(1), "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "too old"),
+        (Driver(1), "the provided PTX was compiled with an unsupported toolchain", "too old"),
+        (Driver(1), "an illegal memory access", "broken"),
+    ],
+)
+def test_what_the_driver_says_is_told_apart(library, said, state, monkeypatch):
+    module = importlib.import_module("dgbook.gpu.device")
+
+    def opened(name):
+        if isinstance(library, Exception):
+            raise library
+        return library
+
+    def zeros(shape, dtype):
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(ctypes, "CDLL", opened)
+    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(zeros=zeros))
+    monkeypatch.setattr(module, "HAS_NUMBA_CUDA", True)
+    monkeypatch.setattr(module, "HAS_CUPY", True)
+    found, seen = module._driver_state()
+    assert found == state and said in seen
 
 
 def test_numpy_too_new_is_named(monkeypatch):
@@ -74,6 +119,11 @@ def test_arrays_are_copies_in_c_order(kind):
 def test_empty_arrays_are_poisoned():
     assert np.isnan(device("cpu").empty((2, 3), np.float32)).all()
     assert (device("cpu").empty(3, np.int32) == np.iinfo(np.int32).max).all()
+
+
+def test_a_sum_of_squares_is_accumulated_in_fp64():
+    """In fp32 the second square would be lost: 2^24 + 1 has 25 bits."""
+    assert device("cpu").sum_of_squares(np.array([[2**12], [1]], np.float32)) == 2**24 + 1
 
 
 def test_a_step_without_a_graph_is_the_step_itself():

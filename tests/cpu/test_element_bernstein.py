@@ -138,6 +138,7 @@ def test_lift_reduction_is_layers_of_scaled_degree_reductions(b):
 @exact_elements
 def test_a_step_of_the_sweep_is_exact_in_rational_arithmetic(b):
     """l_i R_i = -1/(i+1) (b_j + 1) l_{i-1}, at the columns of the layer before."""
+    assert len(b.slice_columns) == b.order
     for i, columns in enumerate(b.slice_columns):
         step = np.full((len(columns), space_dimension(b.dim - 1, b.order - i)), Fraction(0))
         lower = multi_indices(b.dim - 1, b.order - i - 1)

@@ -319,6 +319,12 @@ def test_a_record_is_made_part_by_part(on_the_simulator, tmp_path, capsys):
     assert found == [part for part in parts for _ in PAPER]
     assert run("--orders", "1", "--dtypes", "float32", "--add") == 0
     assert len(json.loads(path.read_text())["rows"]) == 18  # measured again, not twice
+    on_the_simulator["date"] = "2026-11-22"
+    assert run("--orders", "1", "--dtypes", "float32", "--add") == 0
+    (newer,) = set(tmp_path.iterdir()) - {path}
+    assert len(json.loads(newer.read_text())["rows"]) == 6  # of that day alone
+    newer.unlink()
+    on_the_simulator["date"] = "2026-11-21"
     on_the_simulator["commit"] = "another"
     other = ("--orders", "0", "--dtypes", "float32")
     assert run(*other, "--add") == 2 and run(*other) == 0  # without it the record is replaced

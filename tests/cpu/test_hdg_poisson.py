@@ -55,6 +55,15 @@ def test_rates_on_tetrahedra(k, n):
     np.testing.assert_allclose(rates, [k + 1, k + 1, k + 2], atol=0.25)
 
 
+def test_stabilisations_are_diffusivities_over_lengths():
+    """3 over 2; and with a velocity of 5 against a normal of cosine 0.6, 3 more."""
+    u, n, none = np.zeros((1, 1)), np.array([[0.6], [0.8]]), np.zeros((0, 1))
+    numbers = {"diffusivity": 3.0, "length": 2.0}
+    assert hdg.Poisson(**numbers).stabilisation(u, n, none) == 1.5
+    moving = hdg.ConvectionDiffusion(**numbers, velocity=(-5.0, 0.0))
+    assert moving.stabilisation(u, n, moving.coefficients(n)) == pytest.approx(4.5, rel=1e-15)
+
+
 def test_order_zero_converges_as_h():
     """u* as well: its higher order needs k >= 1."""
     rates = np.log2(errors(2, 8, 0) / errors(2, 16, 0))

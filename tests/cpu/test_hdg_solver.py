@@ -79,6 +79,18 @@ def test_newton_says_when_it_did_not_arrive():
         hdg.solve(COUETTE.gas, box((2, 2)), 1, linear_solver=lambda A, b: -direct(A, b))
 
 
+def test_a_small_pivot_costs_the_direct_solver_no_digits():
+    """Whichever unknown is eliminated first, the next pivot is 1e-6: six digits are lost at first.
+
+    The determinant is near -4; the residual gives the digits back.
+    """
+    A = np.array([[1, 1, 1], [1, 1, -1], [1, -1, 1]]) - 1e-6 * np.tri(3, k=-1) * [1, -1, 1]
+    columns = np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32)
+    matrix = hdg.BlockMatrix(np.take_along_axis(A, columns, 1)[..., None, None], columns)
+    x = np.array([[1.0], [np.pi], [-np.e]])
+    np.testing.assert_allclose(direct(matrix, A @ x), x, rtol=1e-14)
+
+
 def test_the_direct_solver_agrees_with_a_dense_one():
     system = hdg.assemble(COUETTE.gas, box((3, 2)), 2)
     A = system.matrix.to_csr(drop_zeros=False).toarray()

@@ -3,6 +3,7 @@
 import math
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -365,6 +366,14 @@ def test_traces_meet(dim):
         assert t.ghosts == 0 and (t.exterior_or_ghost == t.exterior).all()
 
 
+def test_indices_that_32_bits_cannot_hold_are_refused():
+    """2^26 elements with 32 ways to meet each are 2^31 links; ghosts are elements, too."""
+    boundary = np.zeros((1, 2), np.int32)
+    large = SimpleNamespace(dim=3, K=2**26 - 1, boundary_faces=boundary)
+    with pytest.raises(ValueError, match=f"need indices up to {2**31}; allowed: {2**31 - 1}"):
+        trace(large, NodalElement(3, 2))
+
+
 @pytest.mark.parametrize("dim", [1, 2, 3])
 def test_ghosts_stand_behind_the_elements(dim):
     mesh, element = box((2, 1, 1)[:dim]), NodalElement(dim, 2)
@@ -495,6 +504,8 @@ def test_l2_error_is_an_integral():
     s = solver(box((3, 2)), 2, linear.wave(2), boundary="wall")
     zero = np.zeros((3, s.mesh.K, s.element.Np))
     assert np.isclose(s.l2_error(zero, lambda x, y, t: [x, 0, 0], 0.0), 3**-0.5, rtol=1e-13)
+    # Exact to degree 2N + 2: that of x^3 is 1/sqrt(7).
+    assert np.isclose(s.l2_error(zero, lambda x, y, t: [0, x**3, 0], 0.0), 7**-0.5, rtol=1e-13)
     u = s.interpolate(lambda x, y: [x, 1.0, y])
     assert np.isclose(s.energy(u), (1 / 3 + 1 + 1 / 3) / 2, rtol=1e-13)
     assert np.allclose(s.integral(u), [0.5, 1, 0.5], rtol=1e-13)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dgbook.element import NodalElement
+from dgbook.gpu.layout import microblock_size
 from dgbook.gpu.plan import varied
 from dgbook.lab.banks import PAPER, TODAY, lift_words, matrix_words, threads, turns
 from dgbook.maxwell import reference
@@ -65,6 +66,11 @@ def make(order=2, K_M=None, M_B=2, cells=(2, 2, 2), method="greedy", periodic=Fa
 
 
 # ------------------------------------------------------------------------------------------ layouts
+
+
+def test_waste_is_less_than_what_is_allowed_and_not_equal():
+    """Of 12 nodes in places by 16, one, two and three elements waste a quarter, four nothing."""
+    assert [microblock_size(12, 16, waste) for waste in (0.25, 0.26)] == [4, 1]
 
 
 def test_the_paper_s_fourth_order_microblock():

@@ -348,6 +348,11 @@ def test_a_march_resumed_in_the_middle(device):
             each.step()
     np.testing.assert_array_equal(rest.state(), march.state())
     np.testing.assert_array_equal(march.state(), solver.run(u, 0.7, dt, t=0.6))
+    over = solver.march(march.state(), 0.7, march.dt, t=0.6, done=3)
+    assert over.time == march.time
+    for done in (-1, 4):
+        with pytest.raises(ValueError, match=f"done = {done}; allowed: 0 to 3"):
+            solver.march(u, 0.7, march.dt, t=0.6, done=done)
     with pytest.raises(ValueError, match="done = 4; allowed: 0 to 3"):
         solver.march(u, 0.7, dt, t=0.6, done=4)
 

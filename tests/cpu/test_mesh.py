@@ -621,6 +621,7 @@ def crossing_diagonals():
 
 DEFECTS = {
     "flat": (([[0, 0], [1, 0], [2, 1e-14]], [[0, 1, 2]]), "element 0 is flat"),
+    "flat beyond rounding": (([[0, 0], [1, 0], [0, 1e-12]], [[0, 1, 2]]), "element 0 is flat"),
     "repeated vertex": (([[0, 0], [1, 0], [0, 1]], [[0, 1, 1]]), "element 0 is flat"),
     "too small": (([[0, 0], [1e-101, 0], [0, 1e-101]], [[0, 1, 2]]), "element 0 is too small"),
     "flat, almost too small": (
@@ -689,8 +690,9 @@ def test_thin_boundary_layers_are_not_flat():
     thin = box((4, 4, 4), 0, (1, 1, 1e-5))
     assert build(thin.vertices, thin.elements, named(thin)).K == thin.K
     n = len(thin.vertices)
-    apart = np.concatenate([thin.vertices, thin.vertices + np.array([0, 0, 1.1e-5])])
-    assert build(apart, np.concatenate([thin.elements, thin.elements + n])).K == 2 * thin.K
+    for gap in (1e-6, 2.5e-8):  # 0.4 and 0.01 of an element's altitude
+        apart = np.concatenate([thin.vertices, thin.vertices + np.array([0, 0, 1e-5 + gap])])
+        assert build(apart, np.concatenate([thin.elements, thin.elements + n])).K == 2 * thin.K
     thick = box((2, 2, 2))
     n = len(thick.vertices)
     apart = np.concatenate([thick.vertices, thick.vertices + np.array([0, 0, 1 + 1e-5])])

@@ -116,6 +116,13 @@ def test_each_style_draws_all_points(style):
     assert sum(path.count(mark) for mark in marks) == len(X)
 
 
+def test_bars_stand_on_zero():
+    """A quarter of the way up from -1 to 3, of 236 units below the 12 of the upper margin."""
+    figure = make([Curve("c", X, WAVES[0, 0], "bars")], {"k": [0]}, ylim=(-1, 3))
+    path = re.search(r'class="dg-curves"[^>]*><path d="([^"]*)"', figure.html)[1]
+    assert set(re.findall(r"M[\d.]+ ([\d.]+)V", path)) == {f"{12 + 0.75 * 236:.1f}"}
+
+
 def test_the_same_figure_is_the_same_text_and_another_has_another_name():
     assert make().html == make().html
     names = {re.search('data-player="([^"]*)"', f.html)[1] for f in (make(), make(xlabel="y"))}

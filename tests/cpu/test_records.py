@@ -120,6 +120,13 @@ def test_a_missing_record_names_those_there_are(tmp_path):
         records.load("maxwell/stage", tmp_path, gpu="a100")
 
 
+def test_a_record_whose_file_has_the_same_name_is_another(tmp_path):
+    records.save(content(name="maxwell/stage_one"), tmp_path)
+    assert records.load("maxwell/stage_one", tmp_path).name == "maxwell/stage_one"
+    with pytest.raises(FileNotFoundError, match="no record 'maxwell_stage/one'"):
+        records.load("maxwell_stage/one", tmp_path)
+
+
 def test_a_broken_file_is_named(tmp_path):
     path = records.save(content(), tmp_path)
     path.write_text(path.read_text()[:-40])

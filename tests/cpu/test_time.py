@@ -111,6 +111,13 @@ def test_quadrature_is_exact_to_the_order(method, degree):
         assert abs(u[0] - 1 / (power + 1)) < 1e-14
 
 
+@pytest.mark.parametrize("method", METHODS, ids=name)
+def test_a_run_may_begin_at_any_time(method):
+    # The integral of 2 t from 2 to 3, which all methods find exactly, in steps of a quarter.
+    u = method.integrate(lambda u, t: np.full_like(u, 2 * t), np.zeros(1), 2.0, 3.0, 0.25)
+    assert u[0] == pytest.approx(3.0**2 - 2.0**2, rel=1e-14)
+
+
 # ------------------------------------------------------------------------------------ stability
 
 

@@ -156,6 +156,14 @@ def test_what_waits_for_the_device_is_host_bound(stream):
     assert result.median == pytest.approx(78e-6), "what the reader would see on a clock"
 
 
+@pytest.mark.parametrize("late", [10, 11])
+def test_a_timing_is_host_bound_if_most_samples_are(late, stream, monkeypatch):
+    stream(host_cost=0.0, device_cost=1e-3)
+    flags = iter([True] * (3 + 1 + late) + [False] * (20 - late))  # four before the samples
+    monkeypatch.setattr(timing, "_device_sampler", lambda _: lambda calls: (1e-3, next(flags)))
+    assert measure(lambda: None, GPU, samples=20).host_bound == (late > 20 // 2)
+
+
 def test_a_stream_is_not_overfilled(stream):
     result = measure(stream(host_cost=1e-6, device_cost=1e-9).launch, GPU)
     assert result.inner == timing.MOST_CALLS["cuda"] < 1000

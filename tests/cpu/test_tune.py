@@ -244,7 +244,7 @@ def test_forget(search, tmp_path, monkeypatch):
 def test_plans_that_are_remembered_come_the_fastest_first(search, monkeypatch, tmp_path):
     search(Runs(monkeypatch))
     plans = [as_plan(Plan, values) for values in ranked("family/lift", GPU, 4, folder=tmp_path)]
-    assert plans[:2] == [Plan(64, (2, 2)), Plan(32, (2, 2))]
+    assert plans[:2] == [Plan(64, (2, 2)), Plan(64, (1, 2))], "1 and 1.25 ms"
     assert ranked("family/lift", GPU, 5, folder=tmp_path) == []
     assert as_plan(Other, vars(Plan(64, (2, 2)))) is None, "of another version"
 
@@ -386,6 +386,7 @@ def test_an_entry_that_no_search_writes_is_forgotten(what, search, tmp_path, mon
 IMPOSSIBLE = {
     "negative": {"threads": -32, "tile": [1, 1]},
     "absurd": {"threads": 2**40, "tile": [1, 1]},
+    "one too many": {"threads": 1025, "tile": [1, 1]},
     "text": {"threads": "32", "tile": [1, 1]},
     "real": {"threads": 32.0, "tile": [1, 1]},
     "true": {"threads": True, "tile": [1, 1]},
@@ -406,6 +407,13 @@ def test_a_plan_that_its_kernel_cannot_have_is_forgotten(what, search, tmp_path,
     kind = Plan if what == "true" else Counted  # the one refuses nothing by itself
     found = [as_plan(kind, values) for values in ranked("family/lift", GPU, 4, folder=tmp_path)]
     assert next(plan for plan in found if plan is not None) == kind(64, (2, 2))
+
+
+def test_the_largest_block_there_is_counts(search, tmp_path, monkeypatch):
+    search(Runs(monkeypatch))
+    written(tmp_path, plan={"threads": 1024, "tile": [1, 1]})
+    fastest = ranked("family/lift", GPU, 4, folder=tmp_path)[0]
+    assert as_plan(Counted, fastest) == Counted(1024, (1, 1))
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,9 @@ def test_illegal_plans_are_refused():
     assert "shared" in FusedPlan("numba", 51, 2, 1).illegal(Shape(3, "float64"))
     assert "accumulators" in FusedPlan("numba", 2, 3, 3).illegal(shape)
     assert "columns" in FusedPlan("numba", 2, 1, 1, 4).illegal(Shape(2, "float32"))
+    wide = FusedPlan("cuda", 2, 4, 2)  # 4 fields of 8 values, of one or two registers each
+    assert not wide.illegal(shape)
+    assert "64 accumulators" in wide.illegal(Shape(3, "float64"))
     case = make(1)
     with pytest.raises(ValueError, match="tensor"):
         case.launcher.planned(FusedPlan("cuda", 1, 8, 1, tensor=True))

@@ -103,6 +103,8 @@ WRONG = [
     ("s[m]", "u[cuda.blockIdx.x * Np + m]", "wrong", "thread 0 reads u 5 times where once would"),
     ("        total", "        cuda.syncthreads()\n        total", "wrong",
      "thread 0 waits 5 times at a barrier where once would do."),
+    ("    new[j]", "    cuda.syncthreads()\n    new[j]", "wrong",
+     "thread 0 waits twice at a barrier where once would do."),
     ("u[j]", "v[j]", "stopped", "in line 6: NameError"),
     ("(u, D, new)", "(u, D, result)", "wrong", "No parameter is called result here"),
 ]  # fmt: skip

@@ -77,6 +77,20 @@ def test_rows_are_instructions_with_lanes_in_step():
     assert step.thread == ((0, 0, 0), (2, 0, 0), 2) and step.values["m"] == 3
 
 
+def test_a_shared_array_begins_behind_the_one_before():
+    @jit
+    def backwards(out):
+        first = cuda.shared.array(3, f4)
+        second = cuda.shared.array(4, f4)
+        i = cuda.threadIdx.x
+        second[3 - i] = 1
+        first[i % 3] = 2
+        out[i] = second[3 - i]
+
+    found = record(backwards, 1, 3, [np.zeros(3, f4)]).arrays
+    assert found["first"] == (True, 4, 0) and found["second"] == (True, 4, 3 * 4)
+
+
 def lanes(elements, nbytes=4, shared=False):
     return [
         Access(ThreadId((0, 0, 0), (t, 0, 0), t), "read", "x", shared, (e,), e, e * nbytes, nbytes,

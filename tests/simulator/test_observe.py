@@ -6,8 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from dgbook.check import simulator
-from dgbook.gpu import BarrierError, OutOfRangeError, RaceError, UndefinedReadError, cuda, jit
+from dgbook.check import (
+    BarrierError,
+    OutOfRangeError,
+    RaceError,
+    UndefinedReadError,
+    simulator,
+)
+from dgbook.gpu import cuda, jit
 
 f4, f8 = np.float32, np.float64
 

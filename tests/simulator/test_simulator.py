@@ -472,6 +472,16 @@ def test_shuffles():
     np.testing.assert_array_equal(out[3], first + (lane ^ 9))
 
 
+def test_a_shuffle_from_beyond_the_warp_wraps():
+    @jit
+    def shuffle(out):
+        out[cuda.threadIdx.x] = cuda.shfl_sync(0xFFFFFFFF, cuda.threadIdx.x, 32 + 3)
+
+    out = np.zeros(32, i4)
+    shuffle[1, 32](out)
+    assert (out == 3).all()
+
+
 def test_warp_reduction_in_float32():
     @jit
     def total(x, out):
@@ -869,6 +879,26 @@ def test_atomics_return_the_old_value():
     assert x[0] == 1
 
 
+def test_an_exchange_needs_no_value_before():
+    """It writes whatever was there, so that shared memory may begin with it, but with no other."""
+
+    @jit
+    def begin(out):
+        s = cuda.shared.array(1, i4)
+        cuda.atomic.exch(s, 0, 7)
+        out[0] = s[0]
+
+    @jit
+    def add(out):
+        s = cuda.shared.array(1, i4)
+        cuda.atomic.add(s, 0, 7)  # <-
+
+    out = np.zeros(1, i4)
+    begin[1, 1](out)
+    assert out[0] == 7
+    refused(UndefinedReadError, add, lambda: add[1, 1](out), "[0]")
+
+
 @pytest.mark.parametrize("reader", [0, 7])
 def test_a_plain_read_of_what_others_change_atomically(reader):
     @jit
@@ -943,6 +973,20 @@ def test_one_array_given_twice_as_two_types():
     x = np.zeros(8)
     clear[1, 1](x, x.view(i4))
     refused(RaceError, clear, lambda: clear[1, 2](x, x.view(i4)), "words[1]")
+
+
+def test_a_part_is_compared_with_all_that_overlaps_it():
+    """Behind the small part the whole array still goes on."""
+
+    @jit
+    def write(whole, small, last):
+        if cuda.threadIdx.x == 0:
+            whole[12] = 1.0
+        elif cuda.threadIdx.x == 1:
+            last[2] = 1.0  # <-
+
+    x = np.zeros(16)
+    refused(RaceError, write, lambda: write[1, 2](x, x[1:3], x[10:]), "last[2]")
 
 
 def test_parts_of_one_array_are_apart():

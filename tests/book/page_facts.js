@@ -89,6 +89,45 @@ const paleTexts = (elements) => {
 
 // ------------------------------------------------------------------------------------ layout
 
+// Folded code, solutions and the like, as a reader opens them.
+window.openAll = () => {
+  for (const e of document.querySelectorAll("main details")) e.open = true;
+  for (const e of document.querySelectorAll("main .toggle-hidden")) e.classList.remove("toggle-hidden");
+};
+
+// Equations, tables and listings that are wider than their place: by how much, and whether the page
+// shows that they scroll.
+const KINDS = {
+  equation: "div.math, mjx-container[display=true]",
+  table: "table",
+  listing: "div.highlight pre, pre.literal-block, .output pre",
+};
+const cutOff = () => {
+  const found = [];
+  for (const [kind, selector] of Object.entries(KINDS)) {
+    for (const e of document.querySelectorAll(selector)) {
+      if (!e.closest("main article") || !e.checkVisibility()) continue;
+      let scroller = e;
+      while (scroller.tagName !== "ARTICLE" && !/auto|scroll/.test(getComputedStyle(scroller).overflowX)) {
+        scroller = scroller.parentElement;
+      }
+      const over = (box) => (box.tagName === "ARTICLE" ? 0 : box.scrollWidth - box.clientWidth);
+      const pixels = Math.max(over(e), over(scroller));
+      if (pixels <= 1) continue;
+      const frame = e.closest(".dg-scrolls");
+      const hint = frame?.previousElementSibling;
+      found.push({
+        kind,
+        pixels,
+        text: e.textContent.trim().slice(0, 40),
+        framed: frame !== null && parseFloat(getComputedStyle(frame).borderRightWidth) >= 2,
+        said: hint?.classList.contains("dg-scroll-hint") && isSeen(hint),
+      });
+    }
+  }
+  return found;
+};
+
 window.layoutFacts = () => {
   const root = document.documentElement;
   const overflow = root.scrollWidth > root.clientWidth;
@@ -100,6 +139,7 @@ window.layoutFacts = () => {
     widest: overflow
       ? [...document.querySelectorAll("main *")].filter(sticksOut).slice(0, 5).map((e) => e.outerHTML.slice(0, 100))
       : [],
+    cut: cutOff(),
     texts: elements.length,
     pale: Object.keys(pale).length ? pale : null,
     pictures: [...document.querySelectorAll("main article img")].filter(isSeen).map((e) => ({

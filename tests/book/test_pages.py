@@ -20,6 +20,8 @@ WIDTHS = (390, 768, 1280)
 MODES = ("light", "dark")
 SCRIPT = (Path(__file__).parent / "page_facts.js").read_text()
 
+TWO_FRAMES = "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r())))"
+
 # Messages of the browser's console that are not ours, by a part of their text. Warnings and plain
 # log lines are not looked at.
 THEIRS: tuple[str, ...] = ()
@@ -122,8 +124,10 @@ def visit(browser: Browser, address: str):
         page.evaluate(SCRIPT)
         seen.facts = page.evaluate("pageFacts()")
         hurry(page)
+        page.evaluate("openAll()")
         for width in WIDTHS:  # a page takes new colors sooner than a new width
             page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(TWO_FRAMES)  # what is too wide is marked in the first
             for mode in MODES:
                 page.evaluate("mode => document.documentElement.dataset.theme = mode", mode)
                 wait_until_still(page)
@@ -160,6 +164,23 @@ def test_page_fits_its_width(visit, name: str) -> None:
         key: layout["widest"] for key, layout in visit(name).layouts.items() if layout["overflow"]
     }
     assert not wide, "scrolls sideways; what sticks out: " + str(wide)
+
+
+@pytest.mark.parametrize("name", VISITED)
+def test_nothing_is_cut_off(visit, name: str) -> None:
+    """On a desk all fits its place; elsewhere what scrolls has a frame, and words say so."""
+    layouts = visit(name).layouts
+    assert not layouts["light", 1280]["cut"]
+    for width in WIDTHS[:-1]:
+        for item in layouts["light", width]["cut"]:
+            assert item["framed"], (width, item)
+            assert item["said"] or item["kind"] == "equation", (width, item)
+
+
+def test_phones_had_something_to_scroll(visit) -> None:
+    """The test above had something to look at: a phone is narrower than many listings."""
+    cut = [item["kind"] for name in PAGES for item in visit(name).layouts["light", 390]["cut"]]
+    assert set(cut) == {"equation", "table", "listing"}
 
 
 @pytest.mark.parametrize("name", VISITED)

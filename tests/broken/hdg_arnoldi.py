@@ -18,7 +18,7 @@ TEXTS = (
     ("the second pass replaces the first", "collect", "] += sums[0]", "] = sums[0]"),
     ("the column of the next step", "collect", "np.uint32(count - 1)", "count"),
     ("vectors that are left over", "take_off", "while j < count:", "while j + 1 < count:"),
-    ("added instead of taken off", "take_off", "left -= loaded[g]", "left += loaded[g]"),
+    ("added instead of taken off", "take_off", "rest -= loaded[g]", "rest += loaded[g]"),
     ("a square of what was there before", "take_off", "square += rest * rest", "square += w[i]"),
     ("the last vector again", "finish", "basis[count, i]", "basis[count - 1, i]"),
     ("not of unit length", "finish", "real(1) / math.sqrt", "real(1) / "),

@@ -21,8 +21,8 @@ from dgbook.lab import acoustics as measure
 from dgbook.lab import measuring
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.fused import LANGUAGES
+from dgbook.nodal.longest import METHODS
 from dgbook.nodal.solving import DTYPES, March
-from dgbook.time import lsrk45
 
 MATTER = ("kappa", "rho")
 WORDS = (*CONDITIONS, "incident")
@@ -45,6 +45,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--basis", default="nodal", choices=BASES, help="of the polynomials")
     parser.add_argument("--flux", default="upwind", choices=FLUXES, help="numerical flux")
     parser.add_argument("--path", choices=PATHS, help="which kernels; the fastest if not given")
+    parser.add_argument(
+        "--method", default="lsrk45", choices=METHODS, help="Runge-Kutta method, of 5 or 14 stages"
+    )
 
     physics = parser.add_argument_group("the problem")
     physics.add_argument(
@@ -103,8 +106,9 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
         **matter,
         boundary={name: wave if word == "incident" else word for name, word in words.items()},
         path=arguments.path,
+        method=arguments.method,
     )
-    kept = ("order", "t_end", "dtype", "basis", "flux", "every", *MATTER)
+    kept = ("order", "t_end", "dtype", "basis", "flux", "method", "every", *MATTER)
     problem = {
         "mesh": checkpoint.fingerprint(mesh),
         "wave": repr(wave),
@@ -134,7 +138,7 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
     uniform = all(np.ptp(values) == 0 for values in matter.values())
     if initial == "mode" and set(words.values()) == {"soft"} and uniform:
         print(f"L2 error {solver.l2_error(u, mode, march.time):.3e}")
-    stages = len(lsrk45.A) * (march.count - first)
+    stages = len(solver.method.A) * (march.count - first)
     running.report(solver, march, files, stages, seconds)
 
 

@@ -19,8 +19,8 @@ from dgbook.maxwell.problem import CONDITIONS, FIELDS, FLUXES, PlaneWave, Scatte
 from dgbook.maxwell.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.fused import LANGUAGES
+from dgbook.nodal.longest import METHODS
 from dgbook.nodal.solving import DTYPES, March
-from dgbook.time import lsrk45
 
 WORDS = (*CONDITIONS, "incident", "scatterer")
 WAVES = ("incident", "scatterer")
@@ -40,6 +40,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cuda, cpu or simulator")
     parser.add_argument("--flux", default="upwind", choices=FLUXES, help="numerical flux")
     parser.add_argument("--path", choices=PATHS, help="which kernels; the fastest if not given")
+    parser.add_argument(
+        "--method", default="lsrk45", choices=METHODS, help="Runge-Kutta method, of 5 or 14 stages"
+    )
 
     physics = parser.add_argument_group("the problem")
     physics.add_argument(
@@ -99,13 +102,17 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
         **matter,
         boundary={name: conditions.get(word, word) for name, word in words.items()},
         path=arguments.path,
+        method=arguments.method,
     )
     problem = {
         "mesh": checkpoint.fingerprint(mesh),
         "wave": repr(wave),
         "boundary": words,
         "initial": initial,
-        **{key: getattr(arguments, key) for key in ("order", "t_end", "dtype", "flux", "every")},
+        **{
+            key: getattr(arguments, key)
+            for key in ("order", "t_end", "dtype", "flux", "method", "every")
+        },
         **{name: getattr(arguments, name) for name in matter},
     }
     mode = BoxMode()
@@ -130,7 +137,7 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
     walls = all(word == "pec" for word in words.values())
     if initial == "mode" and walls and not arguments.epsilon and not arguments.mu:
         print(f"L2 error {solver.l2_error(u, mode, march.time):.3e}")
-    stages = len(lsrk45.A) * (march.count - first)
+    stages = len(solver.method.A) * (march.count - first)
     running.report(solver, march, files, stages, seconds)
 
 

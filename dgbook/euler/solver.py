@@ -180,7 +180,10 @@ class Solver(NodalSolver):
         if fault:
             what, k = fault
             raise ValueError(f"u has {what} in element {k}; allowed: positive")
-        return super().march(u, t_end, self.stable_dt(u) if dt is None else dt, t, done)
+        return super().march(u, t_end, dt, t, done)
+
+    def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
+        return self.stable_dt(u)
 
     def watch(self, march: March) -> FlowWatch:
         """What looks at the states of a march: its steps do, as the class says."""
@@ -203,7 +206,7 @@ class Solver(NodalSolver):
         return DeviceSteps(self.launcher, u, t + done * dt, dt)
 
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
-        return HostSteps(self, u, dt)
+        return HostSteps(self, u, dt, rk4.advance)
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
@@ -274,7 +277,7 @@ class DeviceSteps(DeviceStepper):
         self.backup = state.copy()
         self.since: list[float] = []  # at which times steps began that the backup does not know
         self.work = launcher.work(state)
-        super().__init__(launcher, [state], self.outside.live)
+        super().__init__(launcher, [state], self.outside.live, len(rk4.B))
 
     def _stages(self, start: int, t: float) -> Callable[[], None]:
         if self.outside.live:
@@ -346,8 +349,6 @@ class DeviceSteps(DeviceStepper):
 
 class HostSteps(HostStepper):
     """Time steps by NumPy, each of them checked."""
-
-    advance = staticmethod(rk4.advance)
 
     def check(self) -> None:
         """Nothing: `step` has looked."""

@@ -75,6 +75,30 @@ class Device:
         with np.errstate(over="ignore", invalid="ignore"):
             return float(np.einsum("i,i->", array.ravel(), array.ravel(), dtype=np.float64))
 
+    def dots(self, rows: Any, vector: Any) -> np.ndarray:
+        """``rows @ vector`` on the host, in fp64; both are arrays of this device.
+
+        The device waits for the host.
+        """
+        if self.kind == "cuda":
+            import cupy
+
+            sums = cupy.empty(len(rows), np.float64)
+            for row, total in zip(rows, sums, strict=True):
+                _dot()(row, vector, total)
+            return sums.get()
+        return (rows @ vector).astype(np.float64)
+
+    def subtract(self, rows: Any, coefficients: np.ndarray, vector: Any) -> None:
+        """``vector -= coefficients @ rows``, by one pass; the coefficients are on the host."""
+        if self.kind == "cuda":
+            import cupy
+
+            factors = cupy.asarray(coefficients.astype(vector.dtype))
+            _subtract()(rows, factors, vector)
+        else:
+            vector -= coefficients.astype(vector.dtype) @ rows
+
     def synchronize(self) -> None:
         """Wait until the device has done all that was asked of it."""
         if self.kind == "cuda":
@@ -220,6 +244,31 @@ def _sum_of_squares() -> Any:
 
     return cupy.ReductionKernel(
         "T x", "float64 y", "(double)x * (double)x", "a + b", "y = a", "0", "sum_of_squares"
+    )
+
+
+@lru_cache
+def _dot() -> Any:
+    """As `_sum_of_squares`, of the products of two arrays."""
+    import cupy
+
+    return cupy.ReductionKernel(
+        "T x, T y", "float64 z", "(double)x * (double)y", "a + b", "z = a", "0", "dot"
+    )
+
+
+@lru_cache
+def _subtract() -> Any:
+    """A thread takes all rows from its number of the vector; compiled when first called."""
+    import cupy
+
+    return cupy.ElementwiseKernel(
+        "raw T rows, raw T factors",
+        "T y",
+        "T left = y; "
+        "for (int j = 0; j < factors.size(); j++) left -= factors[j] * rows[j * _ind.size() + i]; "
+        "y = left",
+        "subtract_rows",
     )
 
 

@@ -444,8 +444,9 @@ def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[fl
 
     u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
     look(0.0, u)
-    steps = solver.march(u, ERROR_END).count
-    solver.run(u, ERROR_END, observe=look, every=-(-steps // ERROR_LOOKS))
+    dt = solver.cfl_dt()
+    steps = solver.march(u, ERROR_END, dt).count
+    solver.run(u, ERROR_END, dt, observe=look, every=-(-steps // ERROR_LOOKS))
     return times, errors
 
 

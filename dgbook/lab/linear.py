@@ -104,7 +104,7 @@ def _row(
 
 def _functions(solver: Solver) -> dict[str, Callable[[], None]]:
     """What is timed on the GPU: launches, recorded where there are several."""
-    launcher, dt = solver.launcher, 1e-3 * solver.stable_dt()
+    launcher, dt = solver.launcher, 1e-3 * solver.cfl_dt()
     u, res, rhs = (launcher.upload(_noise(solver)) for _ in range(3))
 
     def volume() -> None:
@@ -133,7 +133,7 @@ def fused_stage(solver: Solver, plan: Plan) -> Callable[[], None]:
     """A fused stage under a plan, recorded."""
     launcher = solver.launcher.planned(plan)
     u, res = (launcher.upload(_noise(solver)) for _ in range(2))
-    new, dt = launcher.zeros(), solver.stable_dt()
+    new, dt = launcher.zeros(), solver.cfl_dt()
 
     def stage() -> None:
         launcher.fused(u, res, new, STAGE, dt)
@@ -144,7 +144,7 @@ def fused_stage(solver: Solver, plan: Plan) -> Callable[[], None]:
 def _numpy_stage(solver: Solver) -> Callable[[], None]:
     """A stage by the reference."""
     u, res = _noise(solver), _noise(solver)
-    a, b, dt = lsrk45.A[STAGE], lsrk45.B[STAGE], 1e-3 * solver.stable_dt()
+    a, b, dt = lsrk45.A[STAGE], lsrk45.B[STAGE], 1e-3 * solver.cfl_dt()
 
     def stage() -> None:
         nonlocal res, u

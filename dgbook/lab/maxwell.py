@@ -368,7 +368,8 @@ def table2_rows(
             mesh = read(folder / f"cavity_{K}.msh")
             solver = Solver(mesh, order, dtype, device)
             u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
-            error = solver.l2_error(solver.run(u, TABLE_2_END), mode, TABLE_2_END)
+            end = TABLE_2_END
+            error = solver.l2_error(solver.run(u, end, solver.cfl_dt()), mode, end)
             launcher = solver.launcher
             timing = measure(stage_of(launcher, device), device)
             cost = costs(order, mesh.K, dtype)["fused"]
@@ -413,9 +414,10 @@ def sphere_errors(
         samples.append(u[:, near])
 
     u = np.zeros((6, solver.mesh.K, solver.element.Np))
-    u = solver.run(u, start)
-    count = solver.march(u, end, t=start).count
-    solver.run(u, end, t=start, observe=observe, every=max(1, count // 16))
+    dt = solver.cfl_dt()
+    u = solver.run(u, start, dt)
+    count = solver.march(u, end, dt, start).count
+    solver.run(u, end, dt, start, observe=observe, every=max(1, count // 16))
     found = mie.amplitude(np.array(samples), np.array(times), omega)
     exact = 1j * mie.Sphere(omega).scattered(*solver.x[:, near])
     layer = np.digitize(r[near], LAYERS)
@@ -634,7 +636,7 @@ def scattering_record(
             for path in PATHS:
                 solver = Solver(mesh, order, dtype, device, boundary=boundary, path=path)
                 u = np.zeros((6, mesh.K, solver.element.Np), dtype)
-                timing = measure(solver.march(u, 1.0).step, device)
+                timing = measure(solver.march(u, 1.0, solver.cfl_dt()).step, device)
                 cost = costs(order, mesh.K, dtype)[path]
                 stages = len(lsrk45.A)
                 cost = Cost(stages * cost.flops, stages * cost.bytes)

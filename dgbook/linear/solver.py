@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, lru_cache, partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from dgbook.linear.plan import Plan, Shape
 from dgbook.linear.problem import System
 from dgbook.mesh import Mesh
 from dgbook.nodal import launching
-from dgbook.nodal.solving import DeviceStepper, NodalSolver
+from dgbook.nodal.longest import LinearSolver
+from dgbook.nodal.solving import DeviceStepper
 from dgbook.time import lsrk45
 
 PATHS = ("fused", "split")
@@ -26,7 +28,7 @@ REFERENCE_ARRAYS = {1: (7, 2), 2: (9, 2), 3: (12, 1)}
 same time: measured."""
 
 
-class Solver(NodalSolver):
+class Solver(LinearSolver):
     """Nodal DG in space and low-storage Runge-Kutta in time for u_t + sum_d A_d u_{x_d} = 0.
 
     ::
@@ -57,6 +59,9 @@ class Solver(NodalSolver):
         Which kernels take a time step: one a stage, or volume, surface and update.
     plan : Plan, optional
         How they are launched; if not given, what the tuner remembers for this GPU, or a default.
+    method : {"lsrk45", "ndb14"}
+        The Runge-Kutta method: five stages, or fourteen with a step that is 4.0 times as long where
+        an upwind flux limits it, see `dgbook.time.ndb14`.
 
     Raises
     ------
@@ -85,11 +90,12 @@ class Solver(NodalSolver):
         device: Device | str = "auto",
         path: str = "fused",
         plan: Plan | None = None,
+        method: str = "lsrk45",
     ) -> None:
         if not isinstance(system, System):
             raise TypeError(f"system = {system!r}; allowed: a System")
         self.take_path(path, plan, {path: (Launcher, Plan) for path in PATHS})
-        super().__init__(mesh, order, dtype, device)
+        super().__init__(mesh, order, dtype, device, method)
         self.system, self.fields = system, system.fields
         self.operator = reference.assemble(
             mesh, self.element, system, flux, boundary, self.dtype.name
@@ -116,7 +122,7 @@ class Solver(NodalSolver):
         launcher.surface(state, du)
         return launcher.download(du)
 
-    def stable_dt(self) -> float:
+    def cfl_dt(self) -> float:
         """A stable step, 4 / ((N+1)^2 max_k sum_f Fs |A_n|), with |A_n| the fastest wave along n.
 
         Since Fs = 2 / altitude and the altitudes' reciprocals add up to the inradius's, a wave of
@@ -139,7 +145,18 @@ class Solver(NodalSolver):
         return self.mesh.K * (values * self.dtype.itemsize + geometry)
 
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
-        return self.launcher.stepper(u, dt, self.path)
+        return self.launcher.stepper(u, dt, self.path, self.method)
+
+    def _product(self) -> Callable[[Any, Any], None]:
+        if self.device.kind == "cpu":
+            return self._host_product(reference.rhs)
+        launcher = self.launcher
+
+        def apply(x: Any, y: Any) -> None:
+            launcher.volume(x, y)
+            launcher.surface(x, y)
+
+        return apply
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, self.system, shape)
@@ -239,14 +256,18 @@ class Launcher(launching.Launcher):
             u, a["interior"], a["exterior"], a["face_matrix"], a["lift"], rhs
         )
 
-    def update(self, rhs: Any, res: Any, u: Any, stage: int, dt: float) -> None:
+    def update(
+        self, rhs: Any, res: Any, u: Any, stage: int, dt: float, method: ModuleType = lsrk45
+    ) -> None:
         """res = A_s res + dt rhs, u += B_s res."""
         blocks = -(-u.size // UPDATE_THREADS)
         self.update_kernel[blocks, UPDATE_THREADS](
-            rhs.reshape(-1), res.reshape(-1), u.reshape(-1), *self._coefficients(stage, dt)
+            rhs.reshape(-1), res.reshape(-1), u.reshape(-1), *self._coefficients(stage, dt, method)
         )
 
-    def fused(self, u: Any, res: Any, new: Any, stage: int, dt: float) -> None:
+    def fused(
+        self, u: Any, res: Any, new: Any, stage: int, dt: float, method: ModuleType = lsrk45
+    ) -> None:
         """The three in one: res = A_s res + dt du/dt, new = u + B_s res; new is not u."""
         a = self.arrays
         self.fused_kernel[self._blocks(self.plan.elements_inline), self._threads](
@@ -260,12 +281,12 @@ class Launcher(launching.Launcher):
             a["lift"],
             res,
             new,
-            *self._coefficients(stage, dt),
+            *self._coefficients(stage, dt, method),
         )
 
-    def stepper(self, u: np.ndarray, dt: float, path: str) -> Stepper:
+    def stepper(self, u: np.ndarray, dt: float, path: str, method: ModuleType) -> Stepper:
         """A loop over time steps dt from the state u, by the "fused" or the "split" path."""
-        return Stepper(self, u, dt, path)
+        return Stepper(self, u, dt, path, method)
 
     @property
     def _threads(self) -> tuple[int, int]:
@@ -274,34 +295,44 @@ class Launcher(launching.Launcher):
     def _blocks(self, inline: int) -> int:
         return -(-self.operator.mesh.K // (self.plan.elements_per_block * inline))
 
-    def _coefficients(self, stage: int, dt: float) -> tuple:
-        return self.real(lsrk45.A[stage]), self.real(lsrk45.B[stage]), self.real(dt)
+    def _coefficients(self, stage: int, dt: float, method: ModuleType) -> tuple:
+        return self.real(method.A[stage]), self.real(method.B[stage]), self.real(dt)
 
 
 class Stepper(DeviceStepper):
     """Time steps by the "fused" or the "split" path."""
 
-    def __init__(self, launcher: Launcher, u: np.ndarray, dt: float, path: str) -> None:
+    def __init__(
+        self, launcher: Launcher, u: np.ndarray, dt: float, path: str, method: ModuleType
+    ) -> None:
         self.res = launcher.zeros()
         self.rhs = launcher.zeros() if path == "split" else None
-        self.dt = dt
+        self.dt, self.method = dt, method
         states = [launcher.upload(u) for _ in range(2 if path == "fused" else 1)]
-        super().__init__(launcher, states, live=bool(launcher.operator.sources))
+        super().__init__(launcher, states, bool(launcher.operator.sources), len(method.A))
 
     def _stages(self, start: int, t: float) -> Callable[[], None]:
-        return partial(_step, self.launcher, self.states, self.res, self.rhs, self.dt, start, t)
+        arrays = self.states, self.res, self.rhs
+        return partial(_step, self.launcher, *arrays, self.method, self.dt, start, t)
 
 
 def _step(
-    launcher: Launcher, states: list[Any], res: Any, rhs: Any, dt: float, start: int, t: float
+    launcher: Launcher,
+    states: list[Any],
+    res: Any,
+    rhs: Any,
+    method: ModuleType,
+    dt: float,
+    start: int,
+    t: float,
 ) -> None:
-    """The five stages of a step from states[start]; `rhs` is None on the fused path."""
-    for stage, c in enumerate(lsrk45.C):
+    """The stages of a step from states[start]; `rhs` is None on the fused path."""
+    for stage, c in enumerate(method.C):
         u, new = (states[(start + stage + i) % len(states)] for i in range(2))
         launcher.set_ghosts(u, t + c * dt)
         if rhs is None:
-            launcher.fused(u, res, new, stage, dt)
+            launcher.fused(u, res, new, stage, dt, method)
         else:
             launcher.volume(u, rhs)
             launcher.surface(u, rhs)
-            launcher.update(rhs, res, u, stage, dt)
+            launcher.update(rhs, res, u, stage, dt, method)

@@ -17,7 +17,8 @@ from dgbook.element import NodalElement, barycentric, simplex_quadrature
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.mesh import Mesh, nodes_xyz
-from dgbook.time import lsrk45, steps
+from dgbook.time import steps
+from dgbook.time.stepping import Advance
 
 DTYPES = ("float32", "float64")
 ELEMENTS_AT_A_TIME = 2**13
@@ -124,8 +125,8 @@ class NodalSolver(ABC):
     # -- what a family says ------------------------------------------------------------------
 
     @abstractmethod
-    def stable_dt(self) -> float:
-        """A stable step."""
+    def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
+        """The longest step of a run from the state u at time t to t_end that is given none."""
 
     @abstractmethod
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -139,9 +140,9 @@ class NodalSolver(ABC):
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         """What a function of space returned, as an array (n, *shape)."""
 
+    @abstractmethod
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostStepper:
         """What takes the steps on the host."""
-        return HostStepper(self, u, dt)
 
     def _energy_weights(self) -> np.ndarray:
         """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
@@ -185,7 +186,10 @@ class NodalSolver(ABC):
             The state at time t; it is not changed.
         t_end : float
         dt : float, optional
-            The longest step, ``stable_dt()`` if not given; the interval is divided evenly.
+            The longest step; the interval is divided evenly. If not given, that of the family's
+            ``stable_dt``. Linear equations take ``cfl_dt()`` instead where that needs fewer than
+            50 steps, since to find the longest stable step costs 20 to 100 right-hand sides; give
+            ``dt=solver.stable_dt()`` to runs in many short pieces, which then find it once.
         t : float
         progress : bool
             Show a progress bar.
@@ -247,7 +251,7 @@ class NodalSolver(ABC):
             As in `run`, or if `done` is not from 0 to the number of steps.
         """
         u = self._state(u)
-        count, dt = steps(t, t_end, self.stable_dt() if dt is None else dt)
+        count, dt = steps(t, t_end, self._default_dt(u, t, t_end) if dt is None else dt)
         if not 0 <= done <= count:
             raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
         stepper = (
@@ -479,17 +483,12 @@ class DeviceStepper(ABC):
         The first is where the run begins.
     live : bool
         Whether Python has to run in every stage: then nothing is recorded.
-
-    Attributes
-    ----------
     writes : int
         How often a step writes a new state beside the old one, its stages.
     """
 
-    writes = len(lsrk45.A)
-
-    def __init__(self, launcher: Any, states: list[Any], live: bool) -> None:
-        self.launcher, self.states = launcher, states
+    def __init__(self, launcher: Any, states: list[Any], live: bool, writes: int) -> None:
+        self.launcher, self.states, self.writes = launcher, states, writes
         self.current = 0  # which of the states is the newest
         self.replay = None
         if not live:
@@ -536,16 +535,18 @@ class DeviceStepper(ABC):
 class HostStepper:
     """Time steps by NumPy, with the solver's own right-hand side.
 
-    Attributes
+    Parameters
     ----------
+    solver : NodalSolver
+    u : (n, K, Np) array
+        Where the run begins; it is copied.
+    dt : float
     advance : function
         ``advance(rhs, u, t, dt)`` takes one step and changes u in place, see `dgbook.time`.
     """
 
-    advance = staticmethod(lsrk45.advance)
-
-    def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float) -> None:
-        self.solver, self.u, self.dt = solver, u.copy(), dt
+    def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float, advance: Advance) -> None:
+        self.solver, self.u, self.dt, self.advance = solver, u.copy(), dt, advance
 
     def step(self, t: float) -> None:
         """One step from time t."""

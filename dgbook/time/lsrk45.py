@@ -12,10 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from dgbook.gpu import Kernel, cuda, jit
-from dgbook.time.stepping import Rhs, integrator, real_type
+from dgbook.time.stepping import integrator, low_storage, real_type
 
 # Quotients of integers, which Python rounds correctly to float64. As Python floats, not NumPy
 # scalars, they leave a float32 state float32.
@@ -43,15 +41,7 @@ C = (
 ORDER = 4
 
 
-def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
-    """One step from time t; u is changed in place."""
-    res = np.zeros_like(u)
-    for a, b, c in zip(A, B, C, strict=True):
-        res *= a
-        res += dt * rhs(u, t + c * dt)
-        u += b * res
-
-
+advance = low_storage(A, B, C)
 integrate = integrator(advance)
 
 

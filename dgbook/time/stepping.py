@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,28 @@ def real_type(dtype: Any) -> type:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype = {dtype!r}; allowed are float32 and float64")
     return np.dtype(dtype).type
+
+
+def low_storage(A: Sequence[float], B: Sequence[float], C: Sequence[float]) -> Advance:
+    """The step of a method that keeps two registers, the state u and its residual.
+
+    Stage s is ``res = A_s res + dt rhs(u, t + C_s dt)``, then ``u = u + B_s res``.
+
+    Returns
+    -------
+    function
+        ``advance(rhs, u, t, dt)`` takes one step from time t and changes `u` in place.
+    """
+
+    def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+        """One step from time t; u is changed in place."""
+        res = np.zeros_like(u)
+        for a, b, c in zip(A, B, C, strict=True):
+            res *= a
+            res += dt * rhs(u, t + c * dt)
+            u += b * res
+
+    return advance
 
 
 def integrator(advance: Advance) -> Callable[..., np.ndarray]:

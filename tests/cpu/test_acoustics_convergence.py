@@ -15,7 +15,7 @@ OCTANT = dict.fromkeys(("x-", "y-", "z-"), "rigid") | dict.fromkeys(("x+", "y+",
 def error_at(exact, mesh, order, t_end=0.15, share=1.0, **options):
     solver = Solver(mesh, order, device="cpu", **options)
     u = solver.interpolate(lambda x, y, z: exact(x, y, z, 0.0))
-    return solver.l2_error(solver.run(u, t_end, share * solver.stable_dt()), exact, t_end)
+    return solver.l2_error(solver.run(u, t_end, share * solver.cfl_dt()), exact, t_end)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_time_steps_keep_or_lose_energy(flux):
     solver = Solver(mesh, 2, device="cpu", basis="bernstein", flux=flux, **materials(mesh))
     u = solver.interpolate(lambda x, y, z: 4 * [np.sin(np.pi * x) * np.sin(np.pi * y)])
     energies = [solver.energy(u)]
-    solver.run(u, 0.3, observe=lambda t, v: energies.append(solver.energy(v)))
+    solver.run(u, 0.3, solver.cfl_dt(), observe=lambda t, v: energies.append(solver.energy(v)))
     assert (np.diff(energies) < 0).all()
     if flux == "central":
         assert energies[-1] > (1 - 1e-4) * energies[0]
@@ -337,7 +337,7 @@ def test_the_default_step_is_stable_whatever_the_contrast(flux, order, contrast)
     mesh = box((1, 1, 1), 0.0, (1.0, 1.3, 0.6))
     media = np.where(np.arange(mesh.K) % 2, 1 / contrast, 1.0)
     solver = Solver(mesh, order, device="cpu", flux=flux, kappa=media, rho=media)
-    z = eigenvalues(solver.operator) * solver.stable_dt()
+    z = eigenvalues(solver.operator) * solver.cfl_dt()
     assert z.real.max() < 1e-9
     if flux == "central":
         assert np.abs(z.real).max() < 1e-9

@@ -22,7 +22,7 @@ def test_both_bases_run_to_the_same_solution(order):
     for basis in ("nodal", "bernstein"):
         solver = Solver(MESH, order, device="cpu", basis=basis)
         u = solver.interpolate(lambda x, y, z: [np.cos(x + y), x * z, np.sin(z), np.cos(x - z)])
-        results.append(solver.run(u, 3 * solver.stable_dt()))
+        results.append(solver.run(u, 3 * solver.cfl_dt()))
     assert np.abs(results[0] - results[1]).max() < 1e-14 * 1.8**order
     assert np.abs(results[0] - u).max() > 0.1
 
@@ -76,7 +76,7 @@ def test_energy_weighs_with_the_media():
 def test_the_step_is_of_the_smallest_ball():
     """Inscribed in one of Kuhn's tetrahedra of the unit cube: diameter sqrt(2) - 1."""
     solver = Solver(box((1, 1, 1)), 3, device="cpu", kappa=9.0)
-    assert solver.stable_dt() == pytest.approx((np.sqrt(2) - 1) / 16 / 3, rel=1e-12)
+    assert solver.cfl_dt() == pytest.approx((np.sqrt(2) - 1) / 16 / 3, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dgbook.time import lsrk45, midpoint, rk4, steps
+from dgbook.time import lsrk45, midpoint, ndb14, rk4, stability, steps
 from dgbook.time.stepping import real_type
 
-METHODS = (lsrk45, rk4, midpoint)
+METHODS = (lsrk45, ndb14, rk4, midpoint)
+LOW_STORAGE = (lsrk45, ndb14)
+DIGITS = {lsrk45: 1e-14, ndb14: 1e-13}  # published as quotients, and with 16 decimals
 
 
 def name(method):
@@ -28,16 +30,16 @@ def observed_orders(method, rhs, exact, u0, t_end, counts):
 # ------------------------------------------------------------------------- Butcher's conditions
 
 
-def butcher_tableau():
-    """LSRK4(5) as a general Runge-Kutta method, by running its two registers symbolically.
+def butcher_tableau(method):
+    """A low-storage method as a general one, by running its two registers symbolically.
 
-    u and res are rows of coefficients of the slopes k_0 .. k_4; the row of u at the start of
+    u and res are rows of coefficients of the slopes k_0, k_1, ...; the row of u at the start of
     stage s is row s of Butcher's matrix.
     """
-    s = len(lsrk45.A)
+    s = len(method.A)
     matrix = [[Fraction(0)] * s for _ in range(s)]
     res, u = [Fraction(0)] * s, [Fraction(0)] * s
-    for stage, (a, b) in enumerate(zip(lsrk45.A, lsrk45.B, strict=True)):
+    for stage, (a, b) in enumerate(zip(method.A, method.B, strict=True)):
         matrix[stage] = list(u)
         res = [Fraction(a) * r for r in res]
         res[stage] += 1
@@ -45,9 +47,10 @@ def butcher_tableau():
     return np.array(matrix, object), np.array(u, object)
 
 
-def test_lsrk45_fulfils_the_order_conditions():
-    A, b = butcher_tableau()
-    c = np.array([Fraction(x) for x in lsrk45.C], object)
+@pytest.mark.parametrize("method", LOW_STORAGE, ids=name)
+def test_the_order_conditions(method):
+    A, b = butcher_tableau(method)
+    c = np.array([Fraction(x) for x in method.C], object)
     conditions = {  # the eight rooted trees with up to four nodes
         "b.1": (b.sum(), Fraction(1)),
         "b.c": (b @ c, Fraction(1, 2)),
@@ -59,13 +62,14 @@ def test_lsrk45_fulfils_the_order_conditions():
         "b.AAc": (b @ (A @ (A @ c)), Fraction(1, 24)),
     }
     residuals = {tree: float(abs(value - wanted)) for tree, (value, wanted) in conditions.items()}
-    assert max(residuals.values()) < 1e-14, residuals
+    assert max(residuals.values()) < DIGITS[method], residuals
 
 
-def test_lsrk45_evaluates_where_its_tableau_says():
-    A, _ = butcher_tableau()
+@pytest.mark.parametrize("method", LOW_STORAGE, ids=name)
+def test_stages_are_where_their_tableau_says(method):
+    A, _ = butcher_tableau(method)
     row_sums = [float(row.sum()) for row in A]
-    assert np.allclose(row_sums, lsrk45.C, rtol=0, atol=1e-14)
+    assert np.allclose(row_sums, method.C, rtol=0, atol=DIGITS[method])
 
 
 # ------------------------------------------------------------------------------ observed orders
@@ -102,13 +106,15 @@ def test_order_on_a_nonautonomous_equation(method):
 
 
 @pytest.mark.parametrize(
-    ("method", "degree"), [(lsrk45, 3), (rk4, 3), (midpoint, 1)], ids=("lsrk45", "rk4", "midpoint")
+    ("method", "degree"),
+    [(lsrk45, 3), (ndb14, 3), (rk4, 3), (midpoint, 1)],
+    ids=("lsrk45", "ndb14", "rk4", "midpoint"),
 )
 def test_quadrature_is_exact_to_the_order(method, degree):
     # With f(t) alone a method is a quadrature rule: exact for polynomials of degree order - 1.
     for power in range(degree + 1):
         u = method.integrate(lambda u, t, p=power: np.full_like(u, t**p), np.zeros(1), 0.0, 1.0, 1)
-        assert abs(u[0] - 1 / (power + 1)) < 1e-14
+        assert abs(u[0] - 1 / (power + 1)) < DIGITS.get(method, 1e-14)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=name)
@@ -129,7 +135,7 @@ def amplification(method, z):
 
 def stability_limit(method, direction):
     """How far along a ray from 0 the method stays stable."""
-    radii = np.linspace(1e-3, 6, 6001)
+    radii = np.linspace(1e-3, 20, 20001)
     unstable = np.abs(amplification(method, radii * direction)) > 1 + 1e-12
     first = int(np.argmax(unstable))
     lower, upper = radii[first - 1], radii[first]
@@ -148,7 +154,7 @@ def test_stability_polynomials():
     taylor = [1, 1, 1 / 2, 1 / 6, 1 / 24]
     assert np.allclose(amplification(rk4, z), np.polyval(taylor[::-1], z), rtol=1e-14)
     assert np.allclose(amplification(midpoint, z), np.polyval(taylor[2::-1], z), rtol=1e-14)
-    A, b = butcher_tableau()
+    A, b = butcher_tableau(lsrk45)
     fifth = float(b @ (A @ (A @ (A @ (A @ np.ones(5, int))))))
     lsrk = [*taylor, fifth]
     assert np.allclose(amplification(lsrk45, z), np.polyval(lsrk[::-1], z), rtol=1e-13)
@@ -161,9 +167,30 @@ def test_stability_polynomials():
 def test_stability_limits():
     assert abs(stability_limit(lsrk45, -1) - 4.657) < 1e-3
     assert abs(stability_limit(lsrk45, 1j) - 3.341) < 1e-3
+    assert abs(stability_limit(ndb14, -1) - 18.522) < 1e-3
+    assert abs(stability_limit(ndb14, 1j) - 6.080) < 1e-3
     assert abs(stability_limit(rk4, -1) - 2.785) < 1e-3
     assert abs(stability_limit(rk4, 1j) - 2 * math.sqrt(2)) < 1e-6
     assert abs(stability_limit(midpoint, -1) - 2) < 1e-6
+
+
+@pytest.mark.parametrize("method", LOW_STORAGE, ids=name)
+def test_longest_steps(method):
+    """Along any ray of the left half plane, and on either side of the real axis."""
+    for angle in (90, 91.3, 105.2, 133.7, 168.1, 180):
+        ray = np.exp(1j * np.deg2rad(angle))
+        eigenvalues = 3 * np.array([ray, ray.conj()])
+        expected = stability_limit(method, ray) / 3
+        assert np.allclose(stability.longest_steps(method, eigenvalues), expected, rtol=2e-3)
+    z = np.array([-3.0 + 1j, -2 - 2j])
+    assert np.allclose(np.polyval(stability.polynomial(method)[::-1], z), amplification(method, z))
+
+
+def test_where_lsrk45_is_stable_ndb14_is():
+    """With steps 1.8 times as long; so a step by a formula for the one serves the other."""
+    rays = np.exp(1j * np.linspace(np.pi / 2, np.pi, 100))
+    shares = stability.longest_steps(ndb14, rays) / stability.longest_steps(lsrk45, rays)
+    assert shares.min() > 1.8
 
 
 # ------------------------------------------------------------------------------------ equal steps

@@ -34,7 +34,7 @@ def test_steps_equal_the_reference(order, kernels, dtype):
     ours = Solver(mesh, order, dtype, GPU, **kernels, **problem)
     truth = Solver(mesh, order, "float64", "cpu", **problem)
     u = random.standard_normal((4, mesh.K, ours.element.Np))
-    t_end = 6.5 * truth.stable_dt()  # far from a whole number: both take seven steps
+    t_end = 6.5 * truth.cfl_dt()  # far from a whole number: both take seven steps
     found, expected = (s.run(u, t_end) for s in (ours, truth))
     tolerance = 400 * np.finfo(dtype).eps
     assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()

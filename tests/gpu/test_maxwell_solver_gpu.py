@@ -25,7 +25,7 @@ def test_steps_with_an_incident_wave_equal_the_reference(order, path, dtype):
     ours = Solver(mesh, order, dtype, GPU, path=path, **problem)
     truth = Solver(mesh, order, "float64", "cpu", **problem)
     u = np.random.default_rng(0).standard_normal((6, mesh.K, ours.element.Np))
-    t_end = 1.0 + 7 * truth.stable_dt()
+    t_end = 1.0 + 7 * truth.cfl_dt()
     found, expected = (s.run(u, t_end, t=1.0) for s in (ours, truth))
     tolerance = 200 * np.finfo(dtype).eps
     assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
@@ -75,7 +75,7 @@ def test_central_flux_keeps_the_energy():
     u = np.random.default_rng(1).standard_normal((6, solver.mesh.K, solver.element.Np))
     before = solver.energy(u)
     # The time step damps a little, by O(dt^5): a hundredth of the stable one hardly.
-    after = solver.energy(solver.run(u, solver.stable_dt(), dt=solver.stable_dt() / 100))
+    after = solver.energy(solver.run(u, solver.cfl_dt(), dt=solver.cfl_dt() / 100))
     assert abs(after / before - 1) < 1e-8
 
 

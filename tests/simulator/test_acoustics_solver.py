@@ -67,7 +67,7 @@ def test_a_step_with_kernels(kernels):
     options = {"boundary": WALLS | {"z+": swell}, "order": 2}
     ours = solver(dtype="float32", **kernels, **options)
     exact = solver(device="cpu", basis=kernels["basis"], **options)
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u.astype(np.float64), 0.2 + dt, dt, t=0.2)
     assert close(ours.run(u, 0.2 + dt, dt, t=0.2), expected, "float32")
     assert np.abs(expected - u).max() > 0.1
@@ -77,7 +77,7 @@ def test_a_step_with_kernels(kernels):
 def test_three_steps_between_walls(kernels):
     """An odd number: states that are written in turn end where they did not start."""
     ours, exact = solver(**kernels), solver(device="cpu")
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u, 3 * dt, dt)
     assert close(ours.run(u, 3 * dt, dt), expected, "float64")
     assert np.abs(expected - u).max() > 0.1
@@ -86,14 +86,14 @@ def test_three_steps_between_walls(kernels):
 def test_a_step_on_a_periodic_mesh(kernels):
     problem = {"mesh": PERIODIC, "boundary": {}, **kernels}
     ours, exact = (solver(device=where, **problem) for where in ("simulator", "cpu"))
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     assert close(ours.run(u, dt), exact.run(u, dt), "float64")
 
 
 def test_a_resumed_march_is_the_same_to_the_last_bit(kernels):
     """On the way to nodal values and back a basis rounds; what a launcher holds is exact."""
     ours = solver(**kernels)
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     whole = ours.march(u, 2 * dt, dt)
     whole.step()
     rest = ours.march(whole.state(), 2 * dt, dt, done=1)

@@ -9,6 +9,7 @@ from dgbook.maxwell.inflow import Inflow, kernels
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import box
+from dgbook.nodal.longest import METHODS
 
 SIMULATOR = device("simulator")
 CUBE = box((1, 1, 1))
@@ -179,20 +180,22 @@ def numpy_launchers(monkeypatch):
 def test_a_step_with_kernels(path):
     """One of everything; the kernels' own tests have the orders and the precisions."""
     ours, exact = solver(path=path, dtype="float32"), solver(device="cpu")
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u.astype(np.float64), 0.2 + dt, dt, t=0.2)
     assert close(ours.run(u, 0.2 + dt, dt, t=0.2), expected, "float32")
     assert np.abs(expected - u).max() > 0.1
 
 
 @pytest.mark.usefixtures("numpy_launchers")
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("boundary", [BOUNDARY, "pec", {**BOUNDARY, "y+": swell}])
-def test_steps(path, boundary):
+def test_steps(path, boundary, method):
     """Three, an odd number: states that are written in turn end where they did not start."""
     ours, exact = (
-        solver(path=path, boundary=boundary, device=where) for where in ("simulator", "cpu")
+        solver(path=path, boundary=boundary, device=where, method=method)
+        for where in ("simulator", "cpu")
     )
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u, 0.2 + 3 * dt, dt, t=0.2)
     assert close(ours.run(u, 0.2 + 3 * dt, dt, t=0.2), expected, "float64")
     assert close(ours.rhs(u, 0.4), exact.rhs(u, 0.4), "float64")
@@ -204,7 +207,7 @@ def test_steps_on_a_periodic_mesh(path):
     ours, exact = (
         solver(mesh=PERIODIC, path=path, boundary={}, device=d) for d in ("simulator", "cpu")
     )
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     assert close(ours.run(u, dt), exact.run(u, dt), "float64")
 
 
@@ -213,7 +216,7 @@ def test_steps_on_a_periodic_mesh(path):
 def test_a_resumed_march_is_the_same_to_the_last_bit(path, steps):
     """On the way to the fields and back a launcher may round; what it holds itself is exact."""
     ours = solver(path=path)
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     whole = ours.march(u, 4 * dt, dt)
     for _ in range(steps):
         whole.step()
@@ -229,9 +232,18 @@ def test_a_resumed_march_is_the_same_to_the_last_bit(path, steps):
 
 
 @pytest.mark.usefixtures("numpy_launchers")
+@pytest.mark.parametrize("boundary", [BOUNDARY, {**BOUNDARY, "y+": swell}])
+def test_the_longest_step_is_that_of_the_reference(path, boundary):
+    """What comes in takes no part in it."""
+    ours, exact = (solver(path=path, boundary=boundary, device=d) for d in ("simulator", "cpu"))
+    assert ours.stable_dt() == pytest.approx(exact.stable_dt(), rel=1e-3)
+    assert ours.stable_dt() > 1.5 * ours.cfl_dt()
+
+
+@pytest.mark.usefixtures("numpy_launchers")
 def test_looking_at_the_slope_meanwhile_changes_nothing(path):
     ours = solver(path=path)
-    u, dt = noise(ours), ours.stable_dt()
+    u, dt = noise(ours), ours.cfl_dt()
     seen = []
     looked = ours.run(u, 2 * dt, dt, observe=lambda t, v: seen.append((t, ours.rhs(v, t))))
     np.testing.assert_array_equal(looked, ours.run(u, 2 * dt, dt))

@@ -1,0 +1,134 @@
+"""The eigenvalues that limit a time step, by Arnoldi's method with a solver's own right-hand side.
+
+References
+----------
+Stewart, "A Krylov-Schur algorithm for large eigenproblems", SIAM J. Matrix Anal. Appl. 23, 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import schur
+
+from dgbook.gpu import Device
+
+VECTORS = 20
+"""Of the basis, at most: so many states are in memory beside the run's own."""
+KEPT = 8
+"""How many of them a restart keeps, the ones that span the most critical eigenvectors."""
+TOLERANCE = 1e-2
+"""Of the critical eigenvalue: its residual in these units has converged."""
+MOST_PRODUCTS = 300
+"""Right-hand sides after which the search is given up."""
+
+
+class Found(NamedTuple):
+    """What the search found.
+
+    Attributes
+    ----------
+    eigenvalues : (n,) complex
+        Approximations, of which the most critical one has converged.
+    products : int
+        Right-hand sides that it took.
+    """
+
+    eigenvalues: np.ndarray
+    products: int
+
+
+def critical_eigenvalues(
+    apply: Callable[[Any, Any], None],
+    start: Any,
+    steps: Callable[[np.ndarray], np.ndarray],
+    device: Device,
+) -> Found | None:
+    """Approximate the eigenvalues of a real operator that allow the shortest steps.
+
+    Arnoldi's method finds the outermost eigenvalues first. As the method of Krylov and Schur it
+    restarts with what belongs to the most critical of them, so that few vectors are in memory.
+
+    Parameters
+    ----------
+    apply : function
+        ``apply(x, y)`` sets y = L x; x and y are arrays of the device of the shape of `start`.
+    start : array of the device
+        The first vector, which should be random: it must have a part of every eigenvector.
+    steps : function
+        ``steps(eigenvalues)`` is the longest step that each of them allows.
+    device : Device
+        Where the vectors are.
+
+    Returns
+    -------
+    Found or None
+        None if `MOST_PRODUCTS` were not enough.
+    """
+    n = start.size
+    most = min(VECTORS, n)
+    basis = device.zeros((most + 1, n), start.dtype)
+    x, y = device.zeros(start.shape, start.dtype), device.zeros(start.shape, start.dtype)
+    basis[0] = start.reshape(-1) / device.sum_of_squares(start) ** 0.5
+    S = np.zeros((most + 1, most))  # L basis[:m] = S[:m + 1, :m]^T basis[:m + 1]
+    kept, products = 0, 0
+    while products < MOST_PRODUCTS:
+        m = most
+        for j in range(kept, most):
+            x.reshape(-1)[:] = basis[j]
+            apply(x, y)
+            products += 1
+            w = basis[j + 1]
+            w[:] = y.reshape(-1)
+            S[: j + 1, j], S[j + 1, j] = _orthogonalize(basis[: j + 1], w, device)
+            if S[j + 1, j] <= 1e-6 * np.abs(S[: j + 1, j]).max():
+                m = j + 1  # the space is invariant: its eigenvalues are exact
+                break
+            w /= S[j + 1, j]
+        ritz, vectors = np.linalg.eig(S[:m, :m])
+        critical = int(np.argmin(steps(ritz)))
+        residual = abs(S[m, :m] @ vectors[:, critical])
+        if m < most or m == n or residual <= TOLERANCE * abs(ritz[critical]):
+            return Found(ritz, products)
+        T, Q, kept = _critical_first(S[:m, :m], steps, np.sort(steps(ritz))[KEPT - 1])
+        _combine(basis, Q[:, :kept], m, device)
+        last = S[m, :m] @ Q[:, :kept]
+        S[:] = 0
+        S[:kept, :kept], S[kept, :kept] = T[:kept, :kept], last
+    return None
+
+
+def _critical_first(
+    H: np.ndarray, steps: Callable[[np.ndarray], np.ndarray], longest: float
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """H = Q T Q^T, the eigenvalues of T that allow no longer a step first, and their number."""
+
+    def critical(real: float, imaginary: float) -> bool:
+        return steps(np.array([complex(real, imaginary)]))[0] <= longest * (1 + 1e-9)
+
+    return schur(H, output="real", sort=critical)
+
+
+def _orthogonalize(basis: Any, w: Any, device: Device) -> tuple[np.ndarray, float]:
+    """Make w orthogonal to the basis, in place; its coefficients, and the norm that is left."""
+    before = device.sum_of_squares(w) ** 0.5
+    coefficients = device.dots(basis, w)
+    device.subtract(basis, coefficients, w)
+    after = device.sum_of_squares(w) ** 0.5
+    if after < 0.1 * before:  # much has been cancelled: once more
+        again = device.dots(basis, w)
+        device.subtract(basis, again, w)
+        coefficients, after = coefficients + again, device.sum_of_squares(w) ** 0.5
+    return coefficients, after
+
+
+def _combine(basis: Any, Q: np.ndarray, m: int, device: Device) -> None:
+    """Replace the basis, m vectors and the next one, by their combinations Q and the next one."""
+    kept = Q.shape[1]
+    new = device.zeros((kept, basis.shape[1]), basis.dtype)
+    for i in range(kept):
+        device.subtract(basis[:m], -Q[:, i], new[i])
+    basis[kept] = basis[m]
+    basis[:kept] = new

@@ -1,0 +1,199 @@
+"""The default time step: close to the longest that is stable, and never beyond."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dgbook import acoustics, linear, maxwell
+from dgbook.mesh import box, read
+from dgbook.mesh.build import build
+from dgbook.nodal import longest, spectrum
+from dgbook.nodal.longest import FEW_STEPS, METHODS
+from dgbook.time import lsrk45, stability
+
+ROOT = Path(__file__).parents[2]
+ORDERS = range(1, 10)
+FLUXES = ("upwind", "central")
+PERIODIC = box((2, 2, 2), periodic=True)
+
+
+def one_tetrahedron():
+    corners = [[0.0, 0, 0], [1, 0, 0], [0.3, 0.8, 0], [0.2, 0.1, 0.5]]
+    return build(np.array(corners), np.arange(4)[None])
+
+
+def graded():
+    """Two cells in each direction, elements four times as long at one end as at the other."""
+    mesh = box((2, 2, 2))
+    return build(np.expm1(mesh.vertices * np.log(16)) / 15, mesh.elements)
+
+
+def aeroplane_patch(K):
+    """Around the smallest element of the aeroplane's mesh; all else is cut away."""
+    mesh = read(ROOT / "chapters/meshes/aeroplane.msh")
+    a, b, c, d = np.moveaxis(mesh.vertices[mesh.elements], 1, 0)
+    volumes = np.abs(np.einsum("ki,ki->k", np.cross(b - a, c - a), d - a))
+    patch = [int(np.argmin(volumes))]
+    for k in patch:
+        patch += [int(n) for n in mesh.neighbors[k] if n >= 0 and n not in patch]
+        if len(patch) >= K:
+            break
+    return build(mesh.vertices, mesh.elements[patch[:K]])
+
+
+def contrast(K, ratio=1e3):
+    return np.where(np.arange(K) % 2, 1 / ratio, 1.0)
+
+
+def eigenvalues(solver):
+    """Of the semi-discrete operator, column by column."""
+    shape = (len(solver.fields), solver.mesh.K, solver.element.Np)
+    columns = [solver.rhs(e.reshape(shape)).ravel() for e in np.eye(int(np.prod(shape)))]
+    return np.linalg.eigvals(np.stack(columns, axis=1))
+
+
+def amplification(method, z):
+    """The largest |R(z)|, by a step of the method."""
+    z = np.minimum(z.real, 0) + 1j * z.imag
+    u = method.integrate(lambda u, t: z * u, np.ones_like(z), 0.0, 1.0, 1.0)
+    return np.abs(u).max()
+
+
+def assert_close_to_the_limit(solver, true, least=0.85):
+    """Each step up to dt is stable, and at dt / least some step is not."""
+    dt, method = solver.stable_dt(), solver.method
+    for share in np.linspace(0.1, 1.0, 10):
+        assert amplification(method, share * dt * true) < 1 + 1e-9
+    assert amplification(method, dt / least * true) > 1 + 1e-6
+    # With room to spare, all that the search saw is inside, too.
+    assert amplification(method, dt * solver.spectrum.eigenvalues) < 1 + 1e-9
+    assert solver.spectrum.products <= 120
+
+
+# ----------------------------------------------------------------------- against all eigenvalues
+
+
+@pytest.mark.parametrize("flux", FLUXES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_acoustics_at_all_orders_in_both_bases(order, flux):
+    mesh = one_tetrahedron() if order > 3 else box((1, 1, 1), 0.0, (1.0, 1.3, 0.6))
+    made = [
+        acoustics.Solver(mesh, order, device="cpu", flux=flux, basis=basis, method=method)
+        for basis, method in (("nodal", "lsrk45"), ("bernstein", "lsrk45"), ("nodal", "ndb14"))
+    ]
+    true = eigenvalues(made[0])
+    for solver in made:
+        assert_close_to_the_limit(solver, true)
+    assert made[0].stable_dt() > 1.7 * made[0].cfl_dt()
+    assert made[0].stable_dt() == pytest.approx(made[1].stable_dt(), rel=0.03)
+
+
+@pytest.mark.parametrize("flux", FLUXES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_lines_and_periodic_meshes_at_all_orders(order, flux):
+    for mesh, system in (
+        (box(5), linear.wave(1)),
+        (box(4, periodic=True), linear.advection(1.0)),
+        (box((2, 2), periodic=True), linear.advection((1.0, 0.3))),
+    ):
+        boundary = "wall" if mesh.boundary else None
+        solver = linear.Solver(mesh, order, system, flux, boundary, device="cpu")
+        if solver.element.Np * mesh.K < 300:
+            assert_close_to_the_limit(solver, eigenvalues(solver))
+
+
+@pytest.mark.parametrize(
+    ("mesh", "order", "options"),
+    [
+        (box((1, 1, 1)), 2, {"boundary": "absorbing"}),
+        (box((1, 1, 1)), 2, {"epsilon": contrast(6), "mu": contrast(6)[::-1]}),
+        (box((1, 1, 1)), 1, {"epsilon": contrast(6), "flux": "central"}),
+        (one_tetrahedron(), 7, {"dtype": "float32"}),
+        (aeroplane_patch(24), 1, {"boundary": "absorbing"}),
+        (aeroplane_patch(8), 3, {}),
+    ],
+)
+def test_maxwell(mesh, order, options):
+    true = eigenvalues(maxwell.Solver(mesh, order, device="cpu", **options | {"dtype": "float64"}))
+    for method in METHODS:
+        solver = maxwell.Solver(mesh, order, device="cpu", method=method, **options)
+        assert_close_to_the_limit(solver, true)
+
+
+@pytest.mark.parametrize(
+    ("mesh", "order", "options"),
+    [
+        (PERIODIC, 1, {}),
+        (graded(), 1, {"boundary": "rigid"}),
+        (aeroplane_patch(16), 2, {"boundary": "absorbing"}),
+        (box((1, 1, 1)), 2, {"kappa": contrast(6), "rho": contrast(6)}),
+        (box((1, 1, 1)), 2, {"kappa": contrast(6), "rho": contrast(6), "flux": "penalty"}),
+        (box((1, 1, 1)), 2, {"kappa": contrast(6)}),
+    ],
+)
+def test_acoustics_on_graded_meshes_and_in_matter(mesh, order, options):
+    solver = acoustics.Solver(mesh, order, device="cpu", **options)
+    assert_close_to_the_limit(solver, eigenvalues(solver))
+
+
+def test_the_aeroplane():
+    """A whole mesh in fp32: the real axis is what limits the step, to 3.4 times the formula's."""
+    mesh = read(ROOT / "chapters/meshes/aeroplane.msh")
+    solver = acoustics.Solver(mesh, 1, "float32", "cpu", boundary="absorbing")
+    dt = solver.stable_dt()
+    assert 3 < dt / solver.cfl_dt() < 3.5
+    critical = solver.spectrum.eigenvalues
+    assert critical.real.min() * dt == pytest.approx(-4.657 * longest.SAFETY, rel=0.02)
+
+
+# ---------------------------------------------------------------------------- when it is looked for
+
+
+def test_few_steps_take_the_formula():
+    solver = acoustics.Solver(box((1, 1, 1)), 2, device="cpu")
+    u, dt = np.zeros((4, 6, 10)), solver.cfl_dt()
+    assert solver.march(u, (FEW_STEPS - 1) * dt).count == FEW_STEPS - 1
+    assert "spectrum" not in vars(solver)
+    march = solver.march(u, FEW_STEPS * dt)
+    assert march.dt <= solver.stable_dt() and march.count < FEW_STEPS / 2
+    assert solver.march(u, (FEW_STEPS - 1) * dt).count == FEW_STEPS - 1  # whatever is known by now
+    assert solver.march(u, FEW_STEPS * dt, dt).count == FEW_STEPS
+
+
+def test_what_is_not_found_is_the_formula(monkeypatch):
+    mesh = box((2, 2, 2))
+    monkeypatch.setattr(spectrum, "MOST_PRODUCTS", spectrum.VECTORS)
+    monkeypatch.setattr(spectrum, "TOLERANCE", 1e-9)
+    solver = acoustics.Solver(mesh, 2, device="cpu")
+    assert solver.spectrum is None and solver.stable_dt() == solver.cfl_dt()
+    monkeypatch.undo()
+    monkeypatch.setattr(longest, "host_bytes", lambda: solver.memory_bytes() + 10 * 4 * 48 * 10 * 8)
+    solver = acoustics.Solver(mesh, 2, device="cpu")
+    assert solver.spectrum is None and solver.stable_dt() == solver.cfl_dt()
+
+
+def test_what_comes_in_does_not_matter():
+    """Neither its values, here not even finite, nor the time at which they are asked for."""
+    mesh = box((1, 1, 1))
+    sides = {name: lambda x, y, z, t: 4 * [np.full_like(x, np.nan)] for name in mesh.boundary}
+    given, open_ = (
+        acoustics.Solver(mesh, 1, device="cpu", boundary=b) for b in (sides, "absorbing")
+    )
+    assert given.stable_dt() == open_.stable_dt()
+
+
+def test_a_line_on_kernels_has_the_same_step():
+    """Ghost elements and what arrays hold behind the mesh take no part."""
+    sides = {"x-": lambda x, t: [1 + 0 * x], "x+": "outflow"}
+    for path in ("fused", "split"):
+        host, kernels = (
+            linear.Solver(box(3), 2, linear.advection(1.0), boundary=sides, device=d, path=path)
+            for d in ("cpu", "simulator")
+        )
+        assert kernels.stable_dt() == pytest.approx(host.stable_dt(), rel=1e-4)
+
+
+def test_zero_is_no_limit():
+    steps = stability.longest_steps(lsrk45, np.array([0.0, -1.0, 1e-9 + 1j, -1j]))
+    np.testing.assert_allclose(steps, [np.inf, 4.657, 3.341, 3.341], rtol=1e-3)

@@ -7,11 +7,12 @@
     table: ".bd-article :is(.table-scroll, .pst-scrollable-table-container, table.table)",
     equation: ".bd-article div.math",
   };
-  // The element that scrolls: the outermost one whose content is wider than itself.
+  // What is inside may scroll instead: a formula in its line, a table in its frame.
+  const INNER = { table: "table", equation: "mjx-container" };
   const wide = (e) => e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1;
 
   const mark = (element, kind) => {
-    const inner = kind === "equation" ? element.querySelector("mjx-container") : null;
+    const inner = INNER[kind] ? element.querySelector(INNER[kind]) : null;
     const scrolls = wide(element) || (inner !== null && wide(inner));
     if (element.classList.contains("dg-scrolls") === scrolls) return;
     element.classList.toggle("dg-scrolls", scrolls);

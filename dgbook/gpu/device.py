@@ -266,7 +266,8 @@ def _subtract() -> Any:
         "raw T rows, raw T factors",
         "T y",
         "T left = y; "
-        "for (int j = 0; j < factors.size(); j++) left -= factors[j] * rows[j * _ind.size() + i]; "
+        "for (ptrdiff_t j = 0; j < factors.size(); j++) "
+        "left -= factors[j] * rows[j * _ind.size() + i]; "
         "y = left",
         "subtract_rows",
     )

@@ -135,13 +135,6 @@ def batched_product(matrices: Any) -> Callable[[Any, Any], None]:
     return product
 
 
-def dense_product(matrix: Any) -> Callable[[Any, Any], None]:
-    """``product(x, y)``, y = A x with one dense A: by cuBLAS, or by NumPy on the host."""
-    if hasattr(matrix, "__cuda_array_interface__"):
-        return batched_product(matrix.copy(order="C")[None])
-    return lambda x, y: np.matmul(matrix, x, out=y)
-
-
 def batched_solve(matrices: Any, right: Any) -> Any:
     """X with A X = B for many small A: cublas<t>getrfBatched and getrsBatched, once each.
 

@@ -90,7 +90,7 @@ class CudaKernel:
         self.name = name
         self.defines = defines
         self.options = options
-        self.parameters = _parameters(self.code, path, name, defines)
+        self.parameters = _parameters(_expanded(path), path, name, defines)
 
     @property
     def text(self) -> str:

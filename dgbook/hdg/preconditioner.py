@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 
 from dgbook.element import barycentric, face_vertices
 from dgbook.gpu import Device
-from dgbook.gpu.libraries import TOGETHER, batched_solve, dense_product, sparse_arrays
+from dgbook.gpu.libraries import TOGETHER, batched_solve, sparse_arrays
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.discretisation import Discretisation, faces_of
 from dgbook.hdg.kernels.csr import make_csr
@@ -482,8 +482,13 @@ def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver
             f"the coarse level has {n} unknowns; allowed on a GPU without PyAMG: up to {DENSE}. "
             f"{INSTALL}"
         )
-    product = dense_product(np.linalg.inv(A.toarray()))
+    product = _inverse(np.linalg.inv(A.toarray()), device)
     return CoarseSolver(right, x, lambda: product(right, x))
+
+
+def _inverse(matrix: np.ndarray, device: Device) -> Sparse:
+    """A dense inverse, applied by a kernel: CuPy lets no graph record a product by cuBLAS."""
+    return Sparse(sparse.csr_matrix(matrix), device)
 
 
 def _coupled(A: Any, n_c: int) -> bool:
@@ -617,7 +622,7 @@ def _v_cycle(levels: list[Level], last: Any, device: Device, dtype: Any) -> Coar
         x = result if k == 0 else vectors[k - 1][sizes[k - 1] :]
         down.append(partial(right, vectors[k][:n], vectors[k + 1][: sizes[k + 1]]))
         up.append(partial(both, vectors[k], x))
-    product = dense_product(np.linalg.inv(device.array(last.toarray().astype(dtype))))
+    product = _inverse(np.linalg.inv(last.toarray()).astype(dtype), device)
     middle = partial(product, vectors[-1], vectors[-2][sizes[-2] :])
     steps = [*down, middle, *reversed(up)]
 

@@ -415,9 +415,9 @@ def sphere_errors(
 
     u = np.zeros((6, solver.mesh.K, solver.element.Np))
     dt = solver.cfl_dt()
-    u = solver.run(u, start, dt)
+    u = solver.run(u, start, dt=dt)
     count = solver.march(u, end, dt, start).count
-    solver.run(u, end, dt, start, observe=observe, every=max(1, count // 16))
+    solver.run(u, end, dt=dt, t=start, observe=observe, every=max(1, count // 16))
     found = mie.amplitude(np.array(samples), np.array(times), omega)
     exact = 1j * mie.Sphere(omega).scattered(*solver.x[:, near])
     layer = np.digitize(r[near], LAYERS)

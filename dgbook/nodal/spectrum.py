@@ -86,7 +86,7 @@ def critical_eigenvalues(
             if S[j + 1, j] <= 1e-6 * np.abs(S[: j + 1, j]).max():
                 m = j + 1  # the space is invariant: its eigenvalues are exact
                 break
-            w /= S[j + 1, j]
+            w /= float(S[j + 1, j])
         ritz, vectors = np.linalg.eig(S[:m, :m])
         critical = int(np.argmin(steps(ritz)))
         residual = abs(S[m, :m] @ vectors[:, critical])

@@ -1,32 +1,23 @@
 """Every figure's style in one place: colors, sizes, labels of numbers and alternative text.
 
-Static figures are drawn by matplotlib twice, for light pages and for dark ones, and shown as HTML
-images that carry their alternative text into the built book, Colab, JupyterLab and VS Code. The one
-for dark pages has the same hues with their lightness turned around, on no background. Figures that
-move without a kernel are in `dgbook.page.player`.
+Static figures are drawn by matplotlib on a white panel, which reads well on light and dark pages
+alike, and shown as one HTML image that carries its alternative text into the built book, Colab,
+JupyterLab and VS Code. Figures that move without a kernel are in `dgbook.page.player`.
 """
 
 from __future__ import annotations
 
 import base64
-import colorsys
 import html
 import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib import rcParams
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.collections import Collection
-from matplotlib.colors import to_rgba, to_rgba_array
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.text import Text
 
 from dgbook.lab.numbers import LABELS, Number
 
@@ -304,46 +295,21 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
 # --------------------------------------------------------------------------------------- showing
 
 
-# Which of its two pictures a page shows: the book; JupyterLab; Colab; VS Code; where the page does
-# not say which it is, the reader's system. Where styles are taken out, as on GitHub, the light one
-# stands on its white panel.
-_DARK_PAGES = (
-    "html[data-theme=dark]",
-    "body[data-jp-theme-light=false]",
-    "html[theme=dark]",
-    "body.vscode-dark",
-)
-_SWITCH = (
-    f":is({','.join(_DARK_PAGES)}) .dg-figure .only-light{{display:none!important}}"
-    f":is({','.join(_DARK_PAGES)}) .dg-figure .only-dark{{display:inline!important}}"
-    "@media (prefers-color-scheme:dark){"
-    "html:not([data-theme],[theme]) body:not([data-jp-theme-light],.vscode-light) .dg-figure "
-    ".only-light{display:none!important}"
-    "html:not([data-theme],[theme]) body:not([data-jp-theme-light],.vscode-light) .dg-figure "
-    ".only-dark{display:inline!important}}"
-)
-
-
 @dataclass(frozen=True)
 class Image:
-    """A picture for light pages, one for dark pages, and their text, as a notebook shows them."""
+    """A picture with its alternative text, as a notebook shows it."""
 
     png: bytes
-    dark: bytes
     alt: str
     width: int
     height: int
 
     def _repr_html_(self) -> str:
-        size = f'alt="{html.escape(self.alt)}" width="{self.width}" height="{self.height}"'
-        light, dark = (base64.b64encode(data).decode() for data in (self.png, self.dark))
-        fit = "max-width:100%;height:auto"
+        data = base64.b64encode(self.png).decode()
         return (
-            f'<span class="dg-figure"><style>{_SWITCH}</style>'
-            f'<img class="only-light" {size} style="{fit};background:#fff;border-radius:6px" '
-            f'src="data:image/png;base64,{light}">'
-            f'<img class="only-dark" {size} style="{fit};display:none" '
-            f'src="data:image/png;base64,{dark}"></span>'
+            f'<img alt="{html.escape(self.alt)}" width="{self.width}" height="{self.height}" '
+            'style="max-width:100%;height:auto;background:#fff;border-radius:6px" '
+            f'src="data:image/png;base64,{data}">'
         )
 
     def __repr__(self) -> str:
@@ -366,7 +332,7 @@ def show(fig: Figure, alt: str) -> Image:
     """
     require_alt(alt)
     width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
-    return Image(render(fig), render_dark(fig), " ".join(alt.split()), width, height)
+    return Image(render(fig), " ".join(alt.split()), width, height)
 
 
 def render(fig: Figure, colors: int = 256) -> bytes:
@@ -379,71 +345,6 @@ def render(fig: Figure, colors: int = 256) -> bytes:
     small = io.BytesIO()
     picture.save(small, format="png", optimize=True)
     return small.getvalue()
-
-
-def render_dark(fig: Figure, colors: int = 128) -> bytes:
-    """A figure for dark pages, without a background; the figure itself stays as it is."""
-    from PIL import Image as Picture
-
-    buffer = io.BytesIO()
-    with _dark(fig):
-        fig.savefig(buffer, format="png", dpi=DPI, transparent=True)
-    picture = Picture.open(buffer).quantize(colors, method=Picture.Quantize.FASTOCTREE)
-    small = io.BytesIO()
-    picture.save(small, format="png", optimize=True)
-    return small.getvalue()
-
-
-# The colors of each kind of artist, by the names of their properties.
-_PAINTED: tuple[tuple[type[Artist], tuple[str, ...]], ...] = (
-    (Text, ("color",)),
-    (Line2D, ("color", "markerfacecolor", "markeredgecolor")),
-    (Patch, ("facecolor", "edgecolor")),
-    (Collection, ("facecolor", "edgecolor")),
-)
-
-
-@contextmanager
-def _dark(fig: Figure) -> Iterator[None]:
-    """Within it, all that is painted has its color for dark pages; fields keep their color map."""
-    artists = fig.findobj()
-    artists += [box for a in artists if isinstance(a, Text) and (box := a.get_bbox_patch())]
-    before = []
-    for artist in artists:
-        if isinstance(artist, Collection) and artist.get_array() is not None:
-            continue
-        for kind, names in _PAINTED:
-            if isinstance(artist, kind):
-                before += [(artist, name, getattr(artist, f"get_{name}")()) for name in names]
-    for artist, name, color in before:
-        least = 0.5 if isinstance(artist, Line2D) else 0.0
-        turned = [on_dark(c, least) for c in to_rgba_array(color)]
-        getattr(artist, f"set_{name}")(turned if isinstance(artist, Collection) else turned[0])
-    try:
-        yield
-    finally:
-        for artist, name, color in before:
-            getattr(artist, f"set_{name}")(color)
-
-
-def on_dark(color: object, least: float = 0.0) -> tuple[float, float, float, float]:
-    """The color that stands on a dark page for one on a light page: its hue, the other lightness.
-
-    Parameters
-    ----------
-    color : matplotlib color
-    least : float
-        The least lightness of what has a hue, between 0 and 1: a thin line may be too dim to see.
-
-    Returns
-    -------
-    tuple of four floats
-        Red, green, blue and the same opacity; black becomes nearly white, white the dark page.
-    """
-    red, green, blue, alpha = to_rgba(color)
-    hue, lightness, saturation = colorsys.rgb_to_hls(red, green, blue)
-    turned = max(0.93 - 0.86 * lightness, least if saturation > 0 else 0.0)
-    return (*colorsys.hls_to_rgb(hue, turned, saturation), alpha)
 
 
 def require_alt(alt: str) -> None:

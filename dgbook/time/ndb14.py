@@ -5,6 +5,12 @@ reaches down to -18.52 on the real axis, 1.42 times as far per stage as LSRK4(5)
 6.08 on the imaginary axis, 0.65 times as far per stage. So it is the faster one where upwind fluxes
 damp what limits the step, and the slower one for central fluxes.
 
+At their longest stable steps it takes 1.4 times fewer right-hand sides than LSRK4(5), whose error
+in time is then below one percent of the error in space. Errors of a cavity mode on 48 elements of a
+box, LSRK4(5) first: 1.80e-3 and 1.80e-3 at N = 4, 3.13e-4 and 3.22e-4 at N = 5, 5.05e-5 and 5.89e-5
+at N = 6, 6.89e-6 and 1.35e-5 at N = 7. With 0.6 of the step they are within 3 percent of one
+another, but then fourteen stages cost more than five at their limit. So LSRK4(5) is the default.
+
 References
 ----------
 Niegemann, Diehl and Busch, "Efficient low-storage Runge-Kutta schemes with optimized stability

@@ -427,6 +427,7 @@ def test_costs_count_the_operations(dim, n):
     assert counted["split"].bytes == sum(
         counted[key].bytes for key in ("volume", "surface", "update")
     )
+    assert counted["split"].trace_bytes == 10 * system.n * shape.Nf * 4  # those of the surface
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])
@@ -608,6 +609,17 @@ def test_the_memory_of_a_run_is_as_estimated(dim, cells, order):
     s.run(u, 1e-9)
     found = peak(lambda: s.run(u, 1e-9))
     assert 0.7 < (found + u.nbytes) / s.memory_bytes() < 1.3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_memory_of_a_run_on_a_device_holds_its_arrays(dtype):
+    """Three states, and of each element dim A_d, dim+1 F and as many links; little besides."""
+    mesh = box((3, 2, 2), periodic=True)
+    s = linear.Solver(mesh, 4, linear.wave(3), dtype=dtype, device="simulator")
+    arrays = s.launcher.arrays
+    held = 3 * s.launcher.zeros().nbytes
+    held += sum(arrays[name].nbytes for name in ("speeds", "face_matrix", "links"))
+    assert held <= s.memory_bytes() < 1.05 * held
 
 
 @pytest.mark.parametrize("order", [1, 4, 8])

@@ -51,7 +51,7 @@ def test_ks_step_is_the_midpoint_rule_of_the_papers_differences():
     assert np.allclose(reference.step(problem, u), expected, rtol=0, atol=1e-14)
 
 
-def euler_face(q, p, i):
+def euler_face(q, p, i, gamma):
     """G at the face between cells i-1 and i, equations 15 to 20 as they stand."""
 
     def limited(numerator, denominator):
@@ -65,24 +65,25 @@ def euler_face(q, p, i):
 
     def flux(q):
         u = q[1] / q[0]
-        p = 0.4 * (q[2] - q[0] * u**2 / 2)
+        p = (gamma - 1) * (q[2] - q[0] * u**2 / 2)
         return np.array([q[0] * u, q[0] * u**2 + p, u * (q[2] + p)])
 
     roots = np.sqrt([qL[0], qR[0]])
     rho = roots.prod()
     u, e = (roots @ [qL[k] / qL[0], qR[k] / qR[0]] / roots.sum() for k in (1, 2))
-    p_roe = 0.4 * (rho * e - rho * u**2 / 2)
-    return flux(qL) + flux(qR) + (math.sqrt(1.4 * p_roe / rho) + abs(u)) * (qL - qR)
+    p_roe = (gamma - 1) * (rho * e - rho * u**2 / 2)
+    return flux(qL) + flux(qR) + (math.sqrt(gamma * p_roe / rho) + abs(u)) * (qL - qR)
 
 
-def test_euler_step_is_the_midpoint_rule_of_the_papers_fluxes():
-    problem, n = swept.Euler(), 12
+@pytest.mark.parametrize("gamma", [1.4, 5 / 3])
+def test_euler_step_is_the_midpoint_rule_of_the_papers_fluxes(gamma):
+    problem, n = swept.Euler(gamma=gamma), 12
     ratio = 0.2
 
     def change(q):
         q = np.concatenate([q[:1], q, q[-1:]])  # behind the fixed cells: the same
-        p = 0.4 * (q[:, 2] - q[:, 1] ** 2 / q[:, 0] / 2)
-        G = {i: euler_face(q, p, i) for i in range(2, n + 1)}
+        p = (gamma - 1) * (q[:, 2] - q[:, 1] ** 2 / q[:, 0] / 2)
+        G = {i: euler_face(q, p, i, gamma) for i in range(2, n + 1)}
         out = np.zeros((n, 3))
         out[1:-1] = [G[i] - G[i + 1] for i in range(2, n)]
         return out

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -232,6 +233,20 @@ def test_roofline_refuses():
         floor_seconds(1, 1, "float16", H)
     with pytest.raises(ValueError, match="fp64_TFLOPs = 0"):
         Ceilings(1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("memory", "l2", "quick", "expected"),
+    [
+        (80 * 2**30, 2**20, False, 2**30),
+        (80 * 2**30, 2**20, True, 2**28),
+        (80 * 2**30, 2**27, True, 2**29),  # four times the L2
+        (4 * 2**30, 2**20, False, 2**29),  # two of them take a quarter of the memory
+    ],
+)
+def test_what_is_copied_fits_the_memory_and_not_the_cache(memory, l2, quick, expected):
+    gpu = replace(GPU, memory_bytes=memory, l2_bytes=l2)
+    assert roofline._copy_bytes(gpu, quick) == expected
 
 
 def test_ceilings_of_a_cpu(monkeypatch):

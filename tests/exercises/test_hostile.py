@@ -571,6 +571,17 @@ def test_a_long_page_is_cut(monkeypatch):
     assert len(cut) < 2500 and "was cut here" in cut
 
 
+def test_a_page_keeps_pictures_and_nothing_else_that_loads():
+    kept = '<img src="data:image/png;base64,AAAA"/>'
+    gone = (
+        '<img src="data:text/html,x"/><img src="https://a.b/c.png"/><video src="//a.b/c"></video>'
+        '<script>x</script><iframe></iframe><link href="https://a.b/c"/><form></form>'
+    )
+    page = feedback.close_page(f"<html><head></head><body>{kept}{gone}</body></html>")
+    assert page.partition("<body>")[2] == f"{kept}</body></html>"
+    assert feedback.POLICY in page
+
+
 def test_a_machine_without_a_sandbox_is_told_what_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     monkeypatch.setattr(sandbox.os, "geteuid", lambda: 1000)

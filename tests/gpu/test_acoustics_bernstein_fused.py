@@ -19,13 +19,17 @@ CELLS = (3, 3, 2)  # 108 elements: no multiple of what a block holds
 T = 0.3
 
 
+def usual(order, dtype):
+    return BernsteinFusedPlan.default(Shape(order, dtype), GPU.compute_capability)
+
+
 def make(order, dtype, plan=None, **options):
     """A launcher, what du/dt should be, random states and boundary data."""
     options = {"cells": CELLS, **options}
     operator, double = operators(order, dtype, "bernstein", RANDOM, **options)
     u, res = RANDOM.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
     return Case(
-        launcher=BernsteinFusedLauncher(operator, GPU, plan),
+        launcher=BernsteinFusedLauncher(operator, GPU, plan or usual(order, dtype)),
         u=u,
         res=res,
         data=GPU.array(device_data(double, T, dtype)),

@@ -83,6 +83,12 @@ def test_three_steps_between_walls(kernels):
     assert np.abs(expected - u).max() > 0.1
 
 
+def test_a_step_of_fourteen_stages():
+    ours, exact = (solver(device=where, method="ndb14") for where in ("simulator", "cpu"))
+    u, dt = noise(ours), 1.8 * ours.cfl_dt()
+    assert close(ours.run(u, dt, dt), exact.run(u, dt, dt), "float64")
+
+
 def test_a_step_on_a_periodic_mesh(kernels):
     problem = {"mesh": PERIODIC, "boundary": {}, **kernels}
     ours, exact = (solver(device=where, **problem) for where in ("simulator", "cpu"))

@@ -75,4 +75,4 @@ def test_the_tuner_remembers_plans_of_either_kind(monkeypatch, tmp_path):
     seconds[fast := replace(SPARSE, teams=1)] = 0.5
     assert best(2) == best(1) == fast
     seconds[replace(DENSE, rows=1000)] = 0.1  # cannot run
-    assert best(2) == shipped(BernsteinFusedPlan, Shape(2, "float32"), (9, 0), "numba")
+    assert best(2) == fast, "the next best"

@@ -140,6 +140,15 @@ def test_solver_takes_the_steps_of_the_reference(name):
     assert np.abs(s.rhs(case.u, 0.5) - cpu.rhs(case.u, 0.5)).max() < 1e-11
 
 
+@pytest.mark.parametrize("path", ["fused", "split"])
+def test_a_step_of_fourteen_stages(path):
+    case = CASES["1D wave walls"]()
+    ours, cpu = (case.like(device=d, path=path, method="ndb14") for d in ("simulator", "cpu"))
+    dt = 1.8 * cpu.cfl_dt()
+    expected = cpu.run(case.u, 2 * dt, dt)
+    assert np.abs(ours.run(case.u, 2 * dt, dt) - expected).max() < 1e-12
+
+
 @pytest.mark.parametrize("plan", [(1, 1), (1, 4), (3, 1), (4, 2), (5, 3), (16, 1), (16, 4)])
 @pytest.mark.parametrize("name", ["1D wave walls", "2D", "3D"])
 def test_every_plan_computes_the_same(name, plan):

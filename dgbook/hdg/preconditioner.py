@@ -488,7 +488,8 @@ def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver
 
 def _inverse(matrix: np.ndarray, device: Device) -> Sparse:
     """A dense inverse, applied by a kernel: CuPy lets no graph record a product by cuBLAS."""
-    return Sparse(sparse.csr_matrix(matrix), device)
+    host = matrix if isinstance(matrix, np.ndarray) else device.to_numpy(matrix)
+    return Sparse(sparse.csr_matrix(host), device)
 
 
 def _coupled(A: Any, n_c: int) -> bool:

@@ -598,6 +598,6 @@ def test_a_machine_without_a_sandbox_is_told_what_to_do(monkeypatch, tmp_path, c
 
 def test_what_must_stay_hidden_may_not_lie_in_what_is_shown():
     box = sandbox.Sandbox("bubblewrap", ("/usr/share", sys.prefix))
-    sandbox.check_hidden(box, [Path("/home/work")])
+    sandbox.check_hidden(box, [Path("/home/course")])
     with pytest.raises(sandbox.NoSandboxError, match="/usr/share/course lies in /usr/share"):
         sandbox.check_hidden(box, [Path("/usr/share/course")])

@@ -79,8 +79,6 @@ def resident_blocks(
     by_warps = limits.warps // warps
 
     per_warp = _round_up(registers * WARP, REGISTER_UNIT)
-    if per_warp * _round_up(warps, PARTITIONS) > REGISTERS:
-        return 0
     by_registers = REGISTERS // PARTITIONS // per_warp * PARTITIONS // warps
 
     if shared_bytes > limits.shared_block:

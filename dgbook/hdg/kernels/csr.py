@@ -3,8 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-
-FULL_MASK = 0xFFFFFFFF
+from dgbook.gpu.limits import FULL_MASK
 
 # Neighboring threads, a power of two of them, share a row and load its numbers side by side
 # (Bell, Garland, "Implementing sparse matrix-vector multiplication on throughput-oriented

@@ -463,7 +463,7 @@ def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver
     on_host = device.kind == "cpu"
     coupled = n_c > 1 and _coupled(A, n_c)
     if n > SMALL if not coupled else n > DENSE and not on_host:
-        host = sparse.csr_array(A.get() if device.kind == "cuda" else A, dtype=float)
+        host = sparse.csr_array(A.get() if device.kind == "cuda" else A, dtype=float, copy=True)
         # On a regular mesh half of the numbers are zeros but for rounding.
         host.data[abs(host.data) < 10 * np.finfo(dtype).eps * abs(host.data).max()] = 0
         host.eliminate_zeros()
@@ -486,10 +486,13 @@ def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver
     return CoarseSolver(right, x, lambda: product(right, x))
 
 
-def _inverse(matrix: np.ndarray, device: Device) -> Sparse:
+def _inverse(matrix: Any, device: Device) -> Sparse:
     """A dense inverse, applied by a kernel: CuPy lets no graph record a product by cuBLAS."""
-    host = matrix if isinstance(matrix, np.ndarray) else device.to_numpy(matrix)
-    return Sparse(sparse.csr_matrix(host), device)
+    n = len(matrix)
+    pointers = np.arange(0, n * n + 1, n, dtype=np.int32, like=matrix)
+    columns = np.arange(n * n, dtype=np.int32, like=matrix) % n
+    full = matrix.reshape(-1), columns, pointers
+    return Sparse(sparse_arrays(matrix).csr_matrix(full, shape=(n, n)), device)
 
 
 def _coupled(A: Any, n_c: int) -> bool:

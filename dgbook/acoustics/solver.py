@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dgbook.acoustics import reference
 from dgbook.acoustics.exact import amplitude
-from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher, launcher
+from dgbook.acoustics.launch.bernstein_fused import launcher
 from dgbook.acoustics.launch.fused import FusedLauncher
 from dgbook.acoustics.launch.nodal import NodalLauncher
 from dgbook.acoustics.launch.sparse import BernsteinLauncher
@@ -21,8 +19,7 @@ from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.fused import FusedPlan
-from dgbook.nodal.longest import LinearSolver
-from dgbook.nodal.solving import DeviceStepper, HostStepper
+from dgbook.nodal.waves import WaveSolver
 
 PATHS = ("fused", "paper")
 FUSED_FLUXES = ("upwind", "penalty")
@@ -41,11 +38,10 @@ LAUNCHERS = {
 REFERENCE_ARRAYS = {"nodal": (8, 2), "bernstein": (10, 10)}
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
-Launcher = NodalLauncher | BernsteinLauncher | FusedLauncher | BernsteinFusedLauncher
 Plan = NodePlan | ElementPlan | BernsteinPlan | FusedPlan | BernsteinFusedPlan
 
 
-class Solver(LinearSolver):
+class Solver(WaveSolver):
     """DG in space and low-storage Runge-Kutta in time for acoustic waves, in either basis.
 
     ::
@@ -107,6 +103,7 @@ class Solver(LinearSolver):
     """
 
     fields = FIELDS
+    reference = reference
 
     def __init__(
         self,
@@ -137,17 +134,6 @@ class Solver(LinearSolver):
                 "basis 'nodal', or the CPU"
             )
 
-    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """du/dt, (4, K, Np)."""
-        basis, u = self.operator.basis, self._state(u)
-        if self.device.kind == "cpu":
-            return basis.to_nodal(reference.rhs(self.operator, basis.from_nodal(u), t))
-        incoming = Incoming(self.operator, self.device)
-        incoming.evaluate(t)
-        out = self.launcher.zeros()
-        self.launcher.rhs(self.launcher.upload(basis.from_nodal(u)), incoming.data, out)
-        return basis.to_nodal(self.launcher.download(out))
-
     def cfl_dt(self) -> float:
         """A stable step, 4 / ((N+1)^2 max_k c_k sum_f Fs), Fs times ``Operator.stiffness``.
 
@@ -171,103 +157,17 @@ class Solver(LinearSolver):
         values = states * self.element.Np + faces * 4 * self.element.Nfp
         return self.mesh.K * (len(FIELDS) * values + 40) * self.dtype.itemsize
 
-    def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
-        return HostSteps(self, u, dt)
+    def _unknowns(self, u: np.ndarray) -> np.ndarray:
+        return self.operator.basis.from_nodal(u)
 
-    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> DeviceSteps:
-        return DeviceSteps(self.launcher, u, dt, self.method)
-
-    def _product(self) -> Callable[[Any, Any], None]:
-        if self.device.kind == "cpu":
-            return self._host_product(reference.rhs)
-        launcher, nothing = self.launcher, Incoming(self.operator, self.device).data
-        return lambda x, y: launcher.rhs(x, nothing, y)
+    def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
+        return self.operator.basis.to_nodal(unknowns)
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
 
-    def _incoming(self) -> float:
+    def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 
     def _energy_weights(self) -> np.ndarray:
         return np.stack([1 / self.operator.kappa, *3 * [self.operator.rho]]).astype(np.float64)
-
-
-class HostSteps(HostStepper):
-    """Time steps by NumPy in the unknowns of the basis."""
-
-    def __init__(self, solver: Solver, u: np.ndarray, dt: float) -> None:
-        self.operator = solver.operator
-        super().__init__(solver, self.operator.basis.from_nodal(u), dt, solver.method.advance)
-
-    def step(self, t: float) -> None:
-        """One step from time t."""
-        self.advance(partial(reference.rhs, self.operator), self.u, t, self.dt)
-
-    def download(self) -> np.ndarray:
-        """The state as nodal values."""
-        return self.operator.basis.to_nodal(self.u).copy()
-
-
-class Incoming:
-    """The boundary data g of an operator on a device, evaluated by Python.
-
-    Attributes
-    ----------
-    data : array of 4 nb Nfp
-        g of field f at unknown i of boundary face b, at index (f nb + b) Nfp + i; a single zero if
-        there is no boundary.
-    live : bool
-        Whether it changes in time.
-    """
-
-    def __init__(self, operator: reference.Operator, device: Device) -> None:
-        self.operator, self.device = operator, device
-        self.live = bool(operator.sources)
-        size = len(FIELDS) * operator.boundary_points[0].size
-        self.data = device.zeros(max(1, size), operator.weights.dtype)
-
-    def evaluate(self, t: float) -> None:
-        """g at time t."""
-        if self.live:
-            g = reference.boundary_data(self.operator, t)
-            self.data[:] = self.device.array(g.ravel())
-
-
-class DeviceSteps(DeviceStepper):
-    """Time steps by a launcher, in the unknowns of its basis."""
-
-    def __init__(self, launcher: Launcher, u: np.ndarray, dt: float, method: ModuleType) -> None:
-        self.basis, self.dt, self.method = launcher.operator.basis, dt, method
-        self.incoming = Incoming(launcher.operator, launcher.device)
-        self.res = launcher.zeros()
-        states = [launcher.upload(self.basis.from_nodal(u))]
-        if not launcher.in_place:
-            states.append(launcher.zeros())  # the first stage fills it
-        super().__init__(launcher, states, self.incoming.live, len(method.A))
-
-    def _stages(self, start: int, t: float) -> Callable[[], None]:
-        arrays = self.states, self.res
-        numbers = self.method, self.dt, start, t
-        return partial(_step, self.launcher, self.incoming, *arrays, *numbers)
-
-    def download(self) -> np.ndarray:
-        """The newest state as nodal values."""
-        return self.basis.to_nodal(super().download())
-
-
-def _step(
-    launcher: Launcher,
-    incoming: Incoming,
-    states: list[Any],
-    res: Any,
-    method: ModuleType,
-    dt: float,
-    start: int,
-    t: float,
-) -> None:
-    """The stages of a step from states[start] at time t."""
-    for stage, (a, b, c) in enumerate(zip(method.A, method.B, method.C, strict=True)):
-        u, new = (states[(start + stage + i) % len(states)] for i in range(2))
-        incoming.evaluate(t + c * dt)
-        launcher.stage(u, res, new, incoming.data, a, b, dt)

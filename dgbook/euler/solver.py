@@ -17,6 +17,7 @@ from dgbook.euler.plan import HEALTHY, PaperPlan
 from dgbook.euler.problem import FIELDS, entropy_density, sound_speed, velocity
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
+from dgbook.nodal.incoming import Incoming
 from dgbook.nodal.solving import (
     ELEMENTS_AT_A_TIME,
     BlowUpError,
@@ -30,6 +31,8 @@ from dgbook.time import rk4
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes; the first is the default."""
+LATE = (0.0, 0.5, 1.0)
+"""When states outside are asked for, in steps after the beginning of one."""
 CHECK_EVERY = 32
 """Steps on a device after which the host asks whether a state was impossible."""
 
@@ -142,9 +145,9 @@ class Solver(NodalSolver):
         u = self._state(u)
         if self.device.kind == "cpu":
             return reference.rhs(self.operator, u, t)
-        out, data = self.launcher.zeros(), Outside(self.operator, self.device)
-        data.evaluate(t, 0.0)
-        self.launcher.rhs(self.launcher.upload(u), data.arrays[0], out)
+        out, given = self.launcher.zeros(), incoming(self.operator, self.device)[0]
+        given.evaluate(t)
+        self.launcher.rhs(self.launcher.upload(u), given.data, out)
         return self.launcher.download(out)
 
     def stable_dt(self, u: np.ndarray) -> float:
@@ -221,33 +224,11 @@ class FlowWatch(Watch):
             self.march.stepper.check()
 
 
-class Outside:
-    """The given states outside the boundary on a device, at the three times of a step.
-
-    Attributes
-    ----------
-    arrays : three arrays of 4 nb Ne
-        At t, t + dt/2 and t + dt: field f at point q of boundary edge b at (f nb + b) Ne + q; a
-        single zero if there is no boundary. Streams do not change: one array, thrice.
-    live : bool
-        Whether they change, so that Python has to evaluate them in every step.
-    """
-
-    def __init__(self, operator: reference.Operator, device: Device) -> None:
-        self.operator, self.device = operator, device
-        self.live = not all(isinstance(function, Stream) for _, function in operator.sources)
-        size = max(1, len(FIELDS) * operator.boundary_points[0].size)
-        real = operator.tables.dtype
-        self.late = (0.0, 0.5, 1.0) if self.live else (0.0,)  # in steps
-        made = tuple(device.zeros(size, real) for _ in self.late)
-        self.arrays = made if self.live else 3 * made
-
-    def evaluate(self, t: float, dt: float) -> None:
-        """The states for a step from t to t + dt."""
-        for array, c in zip(self.arrays[: len(self.late)], self.late, strict=True):
-            values = reference.boundary_data(self.operator, t + c * dt).ravel()
-            if values.size:
-                array[:] = self.device.array(values)
+def incoming(operator: reference.Operator, device: Device) -> tuple[Incoming, ...]:
+    """The given states outside at the three times of a step; streams do not change: one, thrice."""
+    if all(isinstance(function, Stream) for _, function in operator.sources):
+        return 3 * (Incoming(operator, device, reference.boundary_data, ()),)
+    return tuple(Incoming(operator, device, reference.boundary_data) for _ in LATE)
 
 
 class DeviceSteps(DeviceStepper):
@@ -271,19 +252,20 @@ class DeviceSteps(DeviceStepper):
     ) -> None:
         launcher = copy.copy(launcher)
         launcher.bad = launcher.device.array(np.array([HEALTHY], np.int32))
-        self.outside, self.dt = Outside(launcher.operator, launcher.device), dt
-        self.outside.evaluate(t, dt)
+        self.incoming, self.dt = incoming(launcher.operator, launcher.device), dt
+        for given in self.incoming:
+            given.start(t, dt)
         state = launcher.upload(u)
         self.backup = state.copy()
         self.since: list[float] = []  # at which times steps began that the backup does not know
         self.work = launcher.work(state)
-        super().__init__(launcher, [state], self.outside.live, len(rk4.B))
+        super().__init__(launcher, [state], self.incoming[0].live, len(rk4.B))
 
     def _stages(self, start: int, t: float) -> Callable[[], None]:
-        if self.outside.live:
-            self.outside.evaluate(t, self.dt)
-        arrays = self.states[start], self.work, self.outside.arrays
-        return partial(self.launcher.step, *arrays, self.dt)
+        for given, late in zip(self.incoming, LATE, strict=True):
+            given.stage(t, late * self.dt)
+        data = tuple(given.data for given in self.incoming)
+        return partial(self.launcher.step, self.states[start], self.work, data, self.dt)
 
     def step(self, t: float) -> None:
         """One step from time t.

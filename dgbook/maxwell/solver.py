@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
-from dgbook.maxwell.inflow import Inflow
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
+from dgbook.maxwell.launch.incident import launches
 from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import PaperPlan
 from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
-from dgbook.nodal.longest import LinearSolver
-from dgbook.nodal.solving import DeviceStepper
+from dgbook.nodal.incoming import Launch
+from dgbook.nodal.waves import WaveSolver
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes."""
@@ -26,7 +24,7 @@ REFERENCE_ARRAYS = (12, 1)
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
 
-class Solver(LinearSolver):
+class Solver(WaveSolver):
     """Nodal DG in space and low-storage Runge-Kutta in time for Maxwell's equations.
 
     ::
@@ -82,6 +80,7 @@ class Solver(LinearSolver):
     """
 
     fields = FIELDS
+    reference = reference
 
     def __init__(
         self,
@@ -105,17 +104,6 @@ class Solver(LinearSolver):
         )
         self.jacobian = self.operator.jacobian
 
-    def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
-        """du/dt, (6, K, Np)."""
-        u = self._state(u)
-        if self.device.kind == "cpu":
-            return reference.rhs(self.operator, u, t)
-        out, inflow = self.launcher.zeros(), Inflow(self.operator, self.device)
-        inflow.start(t, 0.0)
-        inflow.evaluate(0.0)
-        self.launcher.rhs(self.launcher.upload(u), inflow.data, out)
-        return self.launcher.download(out)
-
     def cfl_dt(self) -> float:
         """A stable step, 4 / ((N+1)^2 max_k c_k sum_f Fs), 2 to 9 times as short as `stable_dt`.
 
@@ -137,65 +125,14 @@ class Solver(LinearSolver):
         values = states * self.element.Np + faces * 4 * self.element.Nfp
         return self.mesh.K * (len(FIELDS) * values + 32) * self.dtype.itemsize
 
-    def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
-        inflow = Inflow(self.operator, self.device)
-        inflow.start(t, dt, done)
-        return Stepper(self.launcher, inflow, u, dt, self.method)
-
-    def _product(self) -> Callable[[Any, Any], None]:
-        if self.device.kind == "cpu":
-            return self._host_product(reference.rhs)
-        launcher, nothing = self.launcher, Inflow(self.operator, self.device).data
-        return lambda x, y: launcher.rhs(x, nothing, y)
+    def _launches(self) -> Sequence[Launch] | None:
+        return launches(self.operator, self.device)
 
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         return reference.as_fields(values, shape)
 
-    def _incoming(self) -> float:
+    def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 
     def _energy_weights(self) -> np.ndarray:
         return np.stack(3 * [self.operator.epsilon] + 3 * [self.operator.mu]).astype(np.float64)
-
-
-class Stepper(DeviceStepper):
-    """Time steps by either launcher.
-
-    The boundary data count the steps, on the device or not, from the time at which they started.
-    """
-
-    def __init__(
-        self,
-        launcher: FusedLauncher | PaperLauncher,
-        inflow: Inflow,
-        u: np.ndarray,
-        dt: float,
-        method: ModuleType,
-    ) -> None:
-        self.inflow, self.dt, self.method = inflow, dt, method
-        self.res = launcher.zeros()
-        states = [launcher.upload(u)]
-        if not launcher.in_place:
-            states.append(launcher.zeros())  # the first stage fills it
-        super().__init__(launcher, states, inflow.live, len(method.A))
-
-    def _stages(self, start: int, t: float) -> Callable[[], None]:
-        arrays = self.states, self.res
-        return partial(_step, self.launcher, self.inflow, *arrays, self.method, self.dt, start)
-
-
-def _step(
-    launcher: FusedLauncher | PaperLauncher,
-    inflow: Inflow,
-    states: list[Any],
-    res: Any,
-    method: ModuleType,
-    dt: float,
-    start: int,
-) -> None:
-    """The stages of a step from states[start]."""
-    for stage, (a, b, c) in enumerate(zip(method.A, method.B, method.C, strict=True)):
-        u, new = (states[(start + stage + i) % len(states)] for i in range(2))
-        inflow.evaluate(c * dt)
-        launcher.stage(u, res, new, inflow.data, a, b, dt)
-    inflow.tick()

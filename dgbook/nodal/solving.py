@@ -148,7 +148,7 @@ class NodalSolver(ABC):
         """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
         return np.ones((len(self.fields), 1))
 
-    def _incoming(self) -> float:
+    def _amplitude(self) -> float:
         """The largest value of a field that comes in through the boundary; inf if nobody knows."""
         return math.inf if self.operator.sources else 0.0
 
@@ -308,7 +308,7 @@ class NodalSolver(ABC):
             raise ValueError(f"u has the energy {begin}; allowed: finite")
         volumes = self.jacobian * self.element.mass.sum()
         uniform = float((self._energy_weights() * volumes).sum()) / 2  # of fields that are 1
-        amplitude = self._incoming()
+        amplitude = self._amplitude()
         if amplitude:
             return ABSURD * (begin + amplitude**2 * uniform)
         smallest = float(np.finfo(self.dtype).tiny)  # below it, rounding is not relative

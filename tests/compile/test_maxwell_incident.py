@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
-from dgbook.maxwell.kernels.incident import make_incident, make_tick
+from dgbook.maxwell.kernels.incident import make_incident
+from dgbook.nodal.kernels.tick import make_tick
 
 REDUCTION = 40
 """Bytes of stack in which CUDA's sine of fp64 reduces arguments beyond 10^5 periods."""

@@ -5,7 +5,7 @@ import pytest
 
 from dgbook.gpu import device
 from dgbook.maxwell import reference
-from dgbook.maxwell.inflow import Inflow, kernels
+from dgbook.maxwell.launch.incident import kernel
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import box
@@ -70,8 +70,8 @@ def path(request):
 # ------------------------------------------------------------------------------ what comes in
 
 
-def inflow(boundary, dtype="float64", mesh=CUBE, order=2):
-    return Inflow(Solver(mesh, order, dtype, "cpu", boundary=boundary).operator, SIMULATOR)
+def incoming(boundary, dtype="float64", mesh=CUBE, order=2):
+    return Solver(mesh, order, dtype, "simulator", boundary=boundary).incoming()
 
 
 def given(field, t):
@@ -81,14 +81,14 @@ def given(field, t):
 
 @pytest.mark.parametrize("order", [1, 3])
 def test_plane_waves_come_in_at_the_right_places_and_times(order, dtype):
-    field, exact = inflow(BOUNDARY, dtype, order=order), inflow(BOUNDARY, order=order)
-    assert not field.live and len(field.waves) == 4
+    field, exact = incoming(BOUNDARY, dtype, order=order), incoming(BOUNDARY, order=order)
+    assert not field.live and len(field.launches) == 4
     for start, step, ticks, late in ((0.0, 0, 0, 0.0), (0.7, 3, 0, 0.02), (0.1, 1, 2, 0.05)):
         field.data[:] = np.nan  # to be written at the waves' faces, and not elsewhere
         field.start(start, 0.1, step)
         for _ in range(ticks):
             field.tick()
-        field.evaluate(late)
+        field.stage(0.0, late)
         expected = given(exact, start + (step + ticks) * 0.1 + late)
         found = SIMULATOR.to_numpy(field.data)
         faces = np.zeros(found.reshape(6, 12, -1).shape, bool)
@@ -100,33 +100,33 @@ def test_plane_waves_come_in_at_the_right_places_and_times(order, dtype):
 
 def test_a_late_wave_is_as_exact_as_an_early_one():
     """After a million units of time an argument in fp32 would be wrong in its first digit."""
-    field, exact = inflow({**dict.fromkeys(BOUNDARY, "pec"), "x-": SINE}, "float32"), 1e6 + 0.037
+    field, exact = incoming({**dict.fromkeys(BOUNDARY, "pec"), "x-": SINE}, "float32"), 1e6 + 0.037
     field.start(1e6, 1e-3, 37)
-    field.evaluate(0.0)
-    double = inflow({**dict.fromkeys(BOUNDARY, "pec"), "x-": SINE})
+    field.stage(0.0, 0.0)
+    double = incoming({**dict.fromkeys(BOUNDARY, "pec"), "x-": SINE})
     assert close(SIMULATOR.to_numpy(field.data), given(double, exact), "float32", units=8)
 
 
 def test_other_functions_are_evaluated_by_python(dtype):
     boundary = {**BOUNDARY, "y+": swell}
-    field, exact = inflow(boundary, dtype), inflow(boundary)
-    assert field.live and not field.waves
+    field, exact = incoming(boundary, dtype), incoming(boundary)
+    assert field.live and not field.launches
     field.start(0.2, 0.1, 2)
     field.tick()
-    field.evaluate(0.03)
+    field.stage(0.5, 0.03)
     assert close(SIMULATOR.to_numpy(field.data), given(exact, 0.53), dtype, units=2)
 
 
 def test_without_a_boundary_there_is_one_zero():
-    field = inflow("pec", mesh=PERIODIC)
+    field = incoming("pec", mesh=PERIODIC)
     field.start(0.0, 0.1)
-    field.evaluate(0.0)
+    field.stage(0.0, 0.0)
     field.tick()
     assert SIMULATOR.to_numpy(field.data).tolist() == [0.0] and not field.live
 
 
-def test_the_kernels_are_made_once():
-    assert kernels(3, "sine", "float32") is kernels(3, "sine", "float32")
+def test_a_kernel_is_made_once():
+    assert kernel(3, "sine", "float32") is kernel(3, "sine", "float32")
 
 
 # ---------------------------------------------------------------------------------- time steps

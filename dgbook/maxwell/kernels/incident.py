@@ -44,13 +44,3 @@ def make_incident(Nfp, shape, dtype):
                 data[f * (data.size // 6) + place] = amplitude[f] * real(signal)
 
     return incident
-
-
-def make_tick():
-    """Kernel that counts a time step, so that a recorded step knows when it is."""
-
-    @jit
-    def tick(step):
-        step[0] += 1
-
-    return tick

@@ -1,0 +1,1 @@
+"""Kernels, and parts of kernels, that families of equations share."""

@@ -143,19 +143,16 @@ class Solver(WaveSolver):
         faces = (self.operator.face_scale * self.operator.stiffness).sum(axis=1)
         return 4 / ((self.element.order + 1) ** 2 * float((self.operator.speed * faces).max()))
 
-    def memory_bytes(self) -> int:
-        """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
+    def _numbers(self) -> tuple[int, int]:
+        """The state, the residual, and du/dt or the new state; with a thread an element the fluxes.
 
-        Counted are arrays of states and of face values that live at the same time: the state, the
-        residual, and du/dt or the new state; with a thread an element the fluxes, too. Those of the
-        reference are measured; in the Bernstein basis L_0 gathers eight values for each that it
-        makes. Geometry and links are about 40 words an element.
+        Those of the reference are measured; in the Bernstein basis L_0 gathers eight values for
+        each that it makes.
         """
         states, faces = 3, int(isinstance(self._plan, ElementPlan))
         if self.device.kind == "cpu":
             states, faces = REFERENCE_ARRAYS[self.basis]
-        values = states * self.element.Np + faces * 4 * self.element.Nfp
-        return self.mesh.K * (len(FIELDS) * values + 40) * self.dtype.itemsize
+        return states * self.element.Np + faces * 4 * self.element.Nfp, 40
 
     def _unknowns(self, u: np.ndarray) -> np.ndarray:
         return self.operator.basis.from_nodal(u)

@@ -12,7 +12,7 @@ from dgbook.cli.fields.euler import write_fields
 from dgbook.euler.cost import STAGES
 from dgbook.euler.exact import Stream, Vortex
 from dgbook.euler.problem import FIELDS, FLUXES, GAMMA
-from dgbook.euler.solver import PATHS, Solver
+from dgbook.euler.solver import PATHS, REFERENCE_STATES, Solver
 from dgbook.gpu import device as find_device
 from dgbook.lab import euler as measure
 from dgbook.lab import measuring
@@ -24,8 +24,6 @@ LOWER, UPPER = -5.0, 5.0  # chen's box
 SIDES = ("x-", "x+", "y-", "y+")
 WORDS = ("wall", "farfield", "vortex")
 INITIAL = ("vortex", "stream")
-REFERENCE_STATES = 11
-"""Arrays as large as a state that a run by the reference has at the same time."""
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +111,7 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
         "every": arguments.every,
     }
     exact = {"vortex": vortex, "stream": stream}[initial]
-    needs = memory_bytes(solver)
+    needs = solver.memory_bytes()
     running.refuse_if_too_large(solver, needs)
     march, entropy = running.begin(
         solver,
@@ -134,25 +132,6 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
     if _is_known(initial, words, vortex):
         print(f"L2 error {solver.l2_error(u, exact, march.time):.3e}")
     running.report(solver, march, files, STAGES * (march.count - first), seconds)
-
-
-def memory_bytes(solver: Solver) -> int:
-    """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
-
-    Counted are arrays that live at the same time. Fused: the state, its copy and three stages. The
-    paper's path: state, copy, slope, stage, sum and residual, and what 3/2 edges an element keep
-    for either side. The reference, as measured: 11 states, and 2 more at the points in an element
-    and 3 at those of an edge. Geometry and links are about 32 words an element.
-    """
-    tables = solver.operator.tables
-    path = "cpu" if solver.device.kind == "cpu" else solver.path
-    states, others = {
-        "fused": (5, 0),
-        "paper": (6, 3 * tables.Nfp),
-        "cpu": (REFERENCE_STATES, 2 * tables.Nq + 3 * tables.Ne),
-    }[path]
-    values = 4 * (states * tables.Np + others) + 32
-    return solver.mesh.K * values * solver.dtype.itemsize
 
 
 # --------------------------------------------------------------------------------------- problem

@@ -26,7 +26,7 @@ from dgbook.element import NodalElement
 from dgbook.gpu import device as find_device
 from dgbook.lab.numbers import live
 from dgbook.mesh import Mesh, face_vertices, read
-from dgbook.nodal.solving import BlowUpError, March, NodalSolver
+from dgbook.nodal.solving import ADVICE, BlowUpError, March, NodalSolver
 
 MESH_BYTES = {1: 130, 2: 220, 3: 330}
 """Of an element, by dimensions, while `dgbook.mesh.box` makes it: peaks measured."""
@@ -409,7 +409,7 @@ def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
         f"{solver.mesh.K} elements of order {order} in {solver.dtype} need",
         needs,
         None if device.memory_bytes is None else (device.memory_bytes, device.name),
-        ". Take float32, a lower order or a coarser mesh",
+        ADVICE,
     )
 
 

@@ -31,6 +31,8 @@ from dgbook.time import rk4
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes; the first is the default."""
+REFERENCE_STATES = 11
+"""Arrays as large as a state that a run by the reference has at the same time: measured."""
 LATE = (0.0, 0.5, 1.0)
 """When states outside are asked for, in steps after the beginning of one."""
 CHECK_EVERY = 32
@@ -204,6 +206,22 @@ class Solver(NodalSolver):
             density = entropy_density(u[:, some] @ tables.phi_volume.T.astype(np.float64))
             total += float(self.jacobian[some] @ (density @ tables.w_volume.astype(np.float64)))
         return total
+
+    def _numbers(self) -> tuple[int, int]:
+        """Fused: the state, its copy and three stages.
+
+        The paper's path: state, copy, slope, stage, sum and residual, and what 3/2 edges an element
+        keep for either side. The reference, as measured: 11 states, and 2 more at the points in an
+        element and 3 at those of an edge.
+        """
+        tables = self.operator.tables
+        path = "cpu" if self.device.kind == "cpu" else self.path
+        states, others = {
+            "fused": (5, 0),
+            "paper": (6, 3 * tables.Nfp),
+            "cpu": (REFERENCE_STATES, 2 * tables.Nq + 3 * tables.Ne),
+        }[path]
+        return states * tables.Np + others, 32
 
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> DeviceSteps:
         return DeviceSteps(self.launcher, u, t + done * dt, dt)

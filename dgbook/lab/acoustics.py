@@ -14,7 +14,7 @@ from dgbook.acoustics.cores import CoreStage
 from dgbook.acoustics.cost import PARTS, costs, fused_cost
 from dgbook.acoustics.exact import CubeMode
 from dgbook.acoustics.plan import KERNEL_SETS, BernsteinFusedPlan, PaperPlan, Shape
-from dgbook.acoustics.solver import LAUNCHERS, PATHS, Launcher, Solver
+from dgbook.acoustics.solver import LAUNCHERS, PATHS, Solver
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.floor import Ceilings, Cost
@@ -35,6 +35,7 @@ from dgbook.lab.rivals.acoustics import ProductStage
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.bernstein import BernsteinBasis, bernstein_basis
 from dgbook.nodal.fused import LANGUAGES
+from dgbook.nodal.launching import Launcher
 from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows

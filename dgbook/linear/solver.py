@@ -134,16 +134,13 @@ class Solver(LinearSolver):
         fastest = float(self.operator.speeds.sum(axis=1).max())
         return 4 / ((self.element.order + 1) ** 2 * fastest)
 
-    def memory_bytes(self) -> int:
-        """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
-
-        On a device the state, the residual and du/dt or the new state, geometry and links.
-        """
+    def _numbers(self) -> tuple[int, int]:
+        """On a device the state, the residual and du/dt or the new state, geometry and links."""
         dim, n, element = self.mesh.dim, self.system.n, self.element
         states, faces = REFERENCE_ARRAYS[dim] if self.device.kind == "cpu" else (3, 0)
-        values = n * (states * element.Np + faces * (dim + 1) * element.Nfp)
-        geometry = (2 * dim + 1) * n * n * self.dtype.itemsize + 12 * (dim + 1)
-        return self.mesh.K * (values * self.dtype.itemsize + geometry)
+        links = 12 * (dim + 1) // self.dtype.itemsize
+        values = states * element.Np + faces * (dim + 1) * element.Nfp
+        return values, (2 * dim + 1) * n * n + links
 
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Stepper:
         return self.launcher.stepper(u, dt, self.path, self.method)

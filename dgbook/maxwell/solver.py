@@ -112,18 +112,15 @@ class Solver(WaveSolver):
         rate = self.operator.speed * self.operator.face_scale.sum(axis=1)
         return 4 / ((self.element.order + 1) ** 2 * float(rate.max()))
 
-    def memory_bytes(self) -> int:
-        """About how many bytes of the device's memory a run takes, or of the host's on the CPU.
+    def _numbers(self) -> tuple[int, int]:
+        """On the fused path the state before and after and the residual.
 
-        Counted are arrays of states and of face values that live at the same time: of the fused
-        path the state before and after and the residual; of the paper's path state, residual,
-        du/dt, what is lifted and the 18 derivatives; of the reference, as measured, 12 states.
-        Geometry and links are about 32 words an element.
+        On the paper's path state, residual, du/dt, what is lifted and the 18 derivatives; of the
+        reference, as measured, 12 states.
         """
         path = "cpu" if self.device.kind == "cpu" else self.path
         states, faces = {"fused": (3, 0), "paper": (7, 1), "cpu": REFERENCE_ARRAYS}[path]
-        values = states * self.element.Np + faces * 4 * self.element.Nfp
-        return self.mesh.K * (len(FIELDS) * values + 32) * self.dtype.itemsize
+        return states * self.element.Np + faces * 4 * self.element.Nfp, 32
 
     def _launches(self) -> Sequence[Launch] | None:
         return launches(self.operator, self.device)

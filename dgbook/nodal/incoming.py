@@ -1,4 +1,4 @@
-"""What is given on a boundary, on a device: evaluated by Python, or by launches that are recorded."""
+"""What is given on a boundary, on a device: evaluated by Python, or by launches in a recording."""
 
 from __future__ import annotations
 

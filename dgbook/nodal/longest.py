@@ -52,10 +52,6 @@ class LinearSolver(NodalSolver):
         """A stable step by a closed formula, several times as short as need be."""
 
     @abstractmethod
-    def memory_bytes(self) -> int:
-        """About how many bytes a run takes."""
-
-    @abstractmethod
     def _product(self) -> Callable[[Any, Any], None]:
         """``apply(x, y)``: y = du/dt of the state x, both on the device, where nothing comes in."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from dgbook.arguments import check_choice
+from dgbook.arguments import bytes_text, check_choice
 from dgbook.element import NodalElement, barycentric, simplex_quadrature
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
@@ -27,6 +27,7 @@ LOOK_EVERY = 64
 """Steps after which a run is looked at, see `EnergyWatch`."""
 GROWTH = 10.0
 """The energy of a closed system grows by rounding only; so many times as much is refused."""
+ADVICE = ". Take float32, a lower order or a coarser mesh"
 ABSURD = 1e12
 """Where a wave comes in, so many times the energy of a domain that is full of it is refused."""
 
@@ -144,6 +145,18 @@ class NodalSolver(ABC):
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostStepper:
         """What takes the steps on the host."""
 
+    @abstractmethod
+    def _numbers(self) -> tuple[int, int]:
+        """How many numbers a run holds for each element at the same time.
+
+        Returns
+        -------
+        int
+            For each field: in states, at face nodes or at quadrature points.
+        int
+            For geometry and links.
+        """
+
     def _energy_weights(self) -> np.ndarray:
         """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
         return np.ones((len(self.fields), 1))
@@ -249,17 +262,32 @@ class NodalSolver(ABC):
         ------
         ValueError
             As in `run`, or if `done` is not from 0 to the number of steps.
+        MemoryError
+            If memory does not suffice; the message says what a run needs.
         """
         u = self._state(u)
         count, dt = steps(t, t_end, self._default_dt(u, t, t_end) if dt is None else dt)
         if not 0 <= done <= count:
             raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
-        stepper = (
-            self._host_stepper(u, dt)
-            if self.device.kind == "cpu"
-            else self._stepper(u, t, dt, done)
-        )
+        try:
+            stepper = (
+                self._host_stepper(u, dt)
+                if self.device.kind == "cpu"
+                else self._stepper(u, t, dt, done)
+            )
+        except MemoryError as error:  # CuPy's is one too
+            raise MemoryError(f"{self.needs()}, and there was less{ADVICE}") from error
         return March(stepper, t, dt, count, done)
+
+    def memory_bytes(self) -> int:
+        """About how many bytes of the device's memory a run takes, or of the host's on the CPU."""
+        values, geometry = self._numbers()
+        return self.mesh.K * (len(self.fields) * values + geometry) * self.dtype.itemsize
+
+    def needs(self) -> str:
+        """`memory_bytes` in a sentence."""
+        what = f"{self.mesh.K} elements of order {self.element.order} in {self.dtype}"
+        return f"{what} need about {bytes_text(self.memory_bytes())}"
 
     def l2_error(self, u: np.ndarray, exact: Callable, t: float) -> float:
         """The L2 norm of u - exact(x, ..., t), over all fields.

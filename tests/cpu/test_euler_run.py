@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from runs import assert_refused, at_step
 
-from dgbook.cli import euler as command
 from dgbook.cli import output
 from dgbook.cli.fields.euler import write_fields
 from dgbook.cli.main import main
@@ -278,4 +277,4 @@ def test_the_memory_of_a_run_is_as_estimated(order, dtype):
     solver.run(u, 1e-3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.75 < (peak + u.nbytes) / command.memory_bytes(solver) < 1.2
+    assert 0.75 < (peak + u.nbytes) / solver.memory_bytes() < 1.2

@@ -432,6 +432,18 @@ def test_the_memory_of_a_run_is_as_estimated(order, dtype):
     assert 0.75 < (peak + u.nbytes) / solver.memory_bytes() < 1.1
 
 
+def test_what_did_not_fit_is_said_in_the_same_words(monkeypatch):
+    solver = Solver(box((2, 2, 2)), 2, "float32", "cpu")
+    monkeypatch.setattr("dgbook.nodal.waves.HostSteps.__init__", _no_room)
+    message = r"48 elements of order 2 in float32 need about .*there was less\. Take .*coarser mesh"
+    with pytest.raises(MemoryError, match=message):
+        solver.run(noise(solver), 1e-9)
+
+
+def _no_room(*arguments):
+    raise MemoryError("Unable to allocate 7.28 TiB")
+
+
 def test_what_does_not_fit_is_refused():
     solver = Solver(box((2, 2, 2)), 2, device="cpu")
     needs = solver.memory_bytes()

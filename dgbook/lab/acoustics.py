@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.cores import CoreStage
 from dgbook.acoustics.cost import PARTS, costs, fused_cost
 from dgbook.acoustics.exact import CubeMode
 from dgbook.acoustics.plan import KERNEL_SETS, BernsteinFusedPlan, PaperPlan, Shape
@@ -22,6 +21,7 @@ from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
+from dgbook.lab.cores.acoustics import core_stage
 from dgbook.lab.measuring import (
     Rows,
     counted,
@@ -251,7 +251,7 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Rows:
         mesh = cube(cells_for(CORE_DOFS * min(cores, 8), order))
         operator = reference.assemble(mesh, order, dtype=dtype)
         cost = fused_cost("nodal", order, mesh.K, dtype)
-        stage = CoreStage(operator)
+        stage = core_stage(operator)
         shape = mesh.K, 4, operator.basis.element.Np
         u, res = np.random.default_rng(0).standard_normal((2, *shape), np.float32).astype(dtype)
         arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))

@@ -12,7 +12,6 @@ import numpy as np
 from dgbook.element import NodalElement, barycentric
 from dgbook.element.frozen import read_only
 from dgbook.euler import reference
-from dgbook.euler.cores import CoreSteps
 from dgbook.euler.cost import PAPER, STAGES, costs
 from dgbook.euler.exact import StrongVortex, Vortex
 from dgbook.euler.launch.fused import FusedLauncher
@@ -27,6 +26,7 @@ from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
+from dgbook.lab.cores.euler import CoreSteps
 from dgbook.lab.measuring import Rows, counted, launch_counted
 from dgbook.lab.rivals.euler import ArraySteps
 from dgbook.mesh import Mesh, box, nodes_xyz

@@ -18,11 +18,11 @@ from dgbook.gpu.source import CudaKernel
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
+from dgbook.lab.cores.maxwell import core_stage
 from dgbook.lab.measuring import counted, cube, launch_counted, small_dt, smaller_cubes, trial_rows
 from dgbook.lab.rivals.maxwell import ArrayStage
 from dgbook.maxwell import mie, reference
 from dgbook.maxwell import plan as paper_plan
-from dgbook.maxwell.cores import CoreStage
 from dgbook.maxwell.cost import PAPER, costs
 from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.launch.fused import FusedLauncher
@@ -173,7 +173,7 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, A
     for cores in (1, measuring.all_cores()):
         operator = operator_on(cube(cells_for(CORE_DOFS * min(cores, 8), order)), order, dtype)
         cost = costs(order, operator.mesh.K, dtype)["fused"]
-        stage = CoreStage(operator)
+        stage = core_stage(operator)
         u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
         arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
         with measuring.on_cores(cores):

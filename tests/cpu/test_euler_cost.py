@@ -9,11 +9,11 @@ import pytest
 from dgbook import euler
 from dgbook.element import NodalElement
 from dgbook.euler import reference
-from dgbook.euler.cores import CoreSteps
 from dgbook.euler.cost import FLUX_FLOPS, PAPER, POINT_FLOPS, costs, surface_nodes
 from dgbook.euler.kernels.riemann import make_flux, make_primitive
 from dgbook.euler.problem import FLUXES, conservative
 from dgbook.euler.tables import Tables
+from dgbook.lab.cores.euler import CoreSteps
 from dgbook.mesh import box
 from dgbook.time import rk4
 

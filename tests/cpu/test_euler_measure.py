@@ -11,7 +11,6 @@ from stopped_clock import CEILING, SIMULATOR
 from dgbook.cli import euler as bench
 from dgbook.cli.main import main
 from dgbook.euler import exact, reference
-from dgbook.euler.cores import CoreSteps
 from dgbook.euler.cost import PAPER
 from dgbook.euler.plan import FusedPlan, PaperPlan
 from dgbook.euler.problem import conservative
@@ -19,6 +18,7 @@ from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import device
 from dgbook.lab import euler as measure
 from dgbook.lab import measuring, records
+from dgbook.lab.cores.euler import CoreSteps
 from dgbook.lab.rivals import euler as arrays
 from dgbook.mesh import box
 from dgbook.time import rk4

@@ -7,9 +7,9 @@ import pytest
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
+from dgbook.lab.cores.maxwell import core_stage
 from dgbook.lab.rivals.maxwell import ArrayStage
 from dgbook.maxwell import reference
-from dgbook.maxwell.cores import CoreStage
 from dgbook.maxwell.cost import PAPER, costs, nodes, surface_nodes
 from dgbook.mesh import box
 
@@ -71,7 +71,7 @@ def test_the_stage_on_cores_is_the_reference(order, periodic):
     operator = reference.assemble(mesh, NodalElement(3, order))
     u, res = noise(operator), 0.3 * noise(operator)
     res_wanted = -0.4 * res + 0.1 * reference.rhs(operator, u)
-    stage = CoreStage(operator)
+    stage = core_stage(operator)
     mine, own_res = (np.ascontiguousarray(v.transpose(1, 0, 2)) for v in (u, res))
     new = np.full_like(mine, np.nan)
     stage.stage(mine, own_res, new, -0.4, 0.7, 0.1)
@@ -86,7 +86,7 @@ def test_the_stage_on_cores_is_the_reference(order, periodic):
 def test_the_stage_on_cores_refuses_what_it_does_not_know(change):
     operator = reference.assemble(box((1, 1, 1)), NodalElement(3, 1), **change)
     with pytest.raises(ValueError, match="allowed are epsilon = mu = 1"):
-        CoreStage(operator)
+        core_stage(operator)
 
 
 @pytest.mark.parametrize("boundary", ["pec", "absorbing"])

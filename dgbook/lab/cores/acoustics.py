@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from dgbook.acoustics.reference import NodalBasis, Operator
+from dgbook.lab.cores.stage import CoreStage, by_columns, gathers
 
 
 @lru_cache(maxsize=32)
@@ -95,8 +96,8 @@ def make_stage(Np: int, Nfp: int, dtype: str) -> Any:
     return stage
 
 
-class CoreStage:
-    """The arrays of an operator for `make_stage`, and the stage launched on them.
+def core_stage(operator: Operator) -> CoreStage:
+    """The stage of an operator.
 
     Parameters
     ----------
@@ -108,31 +109,21 @@ class CoreStage:
     ValueError
         For another operator.
     """
-
-    def __init__(self, operator: Operator) -> None:
-        if not isinstance(operator.basis, NodalBasis) or operator.sources:
-            raise ValueError("operator: allowed are the basis 'nodal' and no given fields")
-        basis, element = operator.basis, operator.basis.element
-        self.real = operator.weights.dtype.type
-        self.kernel = make_stage(element.Np, element.Nfp, operator.weights.dtype.name)
-        k, f = operator.trace.boundary_faces.T
-        mirrors = np.ones((operator.mesh.K, 4, 2), self.real)
-        mirrors[k, f] = operator.mirrors
-        a, b, r = operator.rank_one
-        Fs = operator.face_scale
-        numbers = np.stack([Fs * a, Fs * b, r], axis=-1)
-        self.arguments = (
-            element.face_nodes.ravel(),
-            operator.trace.exterior.reshape(operator.mesh.K, -1),
-            mirrors,
-            np.ascontiguousarray(basis.derivative.transpose(0, 2, 1)),
-            np.ascontiguousarray(basis.lift_matrix.T),
-            operator.rst_xyz,
-            np.concatenate([numbers, operator.normals], axis=-1),
-            np.stack([operator.kappa, 1 / operator.rho], axis=-1),
-        )
-
-    def stage(self, u, res, new, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; states of shape (K, 4, Np)."""
-        real = self.real
-        self.kernel(u, *self.arguments, res, new, real(a), real(b), real(dt))
+    if not isinstance(operator.basis, NodalBasis) or operator.sources:
+        raise ValueError("operator: allowed are the basis 'nodal' and no given fields")
+    basis, element, dtype = operator.basis, operator.basis.element, operator.weights.dtype
+    mirrors = np.ones((operator.mesh.K, 4, 2), dtype)
+    mirrors[tuple(operator.trace.boundary_faces.T)] = operator.mirrors
+    a, b, r = operator.rank_one
+    Fs = operator.face_scale
+    numbers = np.stack([Fs * a, Fs * b, r], axis=-1)
+    arrays = (
+        *gathers(operator.trace, element),
+        mirrors,
+        by_columns(basis.derivative),
+        by_columns(basis.lift_matrix),
+        operator.rst_xyz,
+        np.concatenate([numbers, operator.normals], axis=-1),
+        np.stack([operator.kappa, 1 / operator.rho], axis=-1),
+    )
+    return CoreStage(make_stage(element.Np, element.Nfp, dtype.name), arrays, dtype.type)

@@ -8,6 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from dgbook.lab.cores.stage import CoreStage, by_columns, gathers
 from dgbook.maxwell.reference import Operator
 
 
@@ -106,8 +107,8 @@ def make_stage(Np: int, Nfp: int, dtype: str) -> Any:
     return stage
 
 
-class CoreStage:
-    """The arrays of an operator for `make_stage`, and the stage launched on them.
+def core_stage(operator: Operator) -> CoreStage:
+    """The stage of an operator.
 
     Parameters
     ----------
@@ -119,29 +120,19 @@ class CoreStage:
     ValueError
         For another operator.
     """
-
-    def __init__(self, operator: Operator) -> None:
-        uniform = (operator.epsilon == 1).all() and (operator.mu == 1).all()
-        if not uniform or operator.flux != "upwind" or (operator.mirrors != [-1, 1]).any():
-            raise ValueError("operator: allowed are epsilon = mu = 1, flux 'upwind', walls 'pec'")
-        Np, Nfp = operator.element.Np, operator.element.Nfp
-        self.real = operator.lift.dtype.type
-        self.kernel = make_stage(Np, Nfp, operator.lift.dtype.name)
-        k, f = operator.trace.boundary_faces.T
-        wall = np.zeros(operator.face_scale.shape, bool)
-        wall[k, f] = True
-        self.arguments = (
-            operator.element.face_nodes.ravel(),
-            operator.trace.exterior.reshape(len(wall), -1),
-            wall,
-            np.ascontiguousarray(operator.derivative.transpose(0, 2, 1)),
-            operator.rst_xyz,
-            operator.normals,
-            operator.face_scale,
-            np.ascontiguousarray(operator.lift.T),
-        )
-
-    def stage(self, u, res, new, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; states of shape (K, 6, Np)."""
-        real = self.real
-        self.kernel(u, *self.arguments, res, new, real(a), real(b), real(dt))
+    uniform = (operator.epsilon == 1).all() and (operator.mu == 1).all()
+    if not uniform or operator.flux != "upwind" or (operator.mirrors != [-1, 1]).any():
+        raise ValueError("operator: allowed are epsilon = mu = 1, flux 'upwind', walls 'pec'")
+    element, dtype = operator.element, operator.lift.dtype
+    wall = np.zeros(operator.face_scale.shape, bool)
+    wall[tuple(operator.trace.boundary_faces.T)] = True
+    arrays = (
+        *gathers(operator.trace, element),
+        wall,
+        by_columns(operator.derivative),
+        operator.rst_xyz,
+        operator.normals,
+        operator.face_scale,
+        by_columns(operator.lift),
+    )
+    return CoreStage(make_stage(element.Np, element.Nfp, dtype.name), arrays, dtype.type)

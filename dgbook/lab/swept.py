@@ -16,12 +16,12 @@ from dgbook.gpu import device as find_device
 from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, Trial, tune
+from dgbook.lab.barriers import make_barriers
 from dgbook.lab.measuring import Rows, all_cores, on_cores
 from dgbook.lab.probes import launch_cost
 from dgbook.lab.records import measured_row
 from dgbook.lab.rivals.swept import RANK_SCHEMES, Ranks, bind, on_ranks, tell, world
 from dgbook.swept.cost import cost
-from dgbook.swept.kernels.barrier import make_barriers
 from dgbook.swept.plan import Plan, Shape, steps_between_results
 from dgbook.swept.problem import Euler, Problem, as_problem
 from dgbook.swept.solver import Classic, Solver

@@ -292,6 +292,11 @@ def for_tensor_cores(matrix: np.ndarray, plan: FusedPlan, shape: NodalShape) -> 
     return full.transpose(4, 0, 3, 5, 1, 2)
 
 
+def lift_of_faces(element: Any) -> np.ndarray:
+    """LIFT from each face, (4, Nfp, 1, Np): its columns one by one."""
+    return element.lift.reshape(element.Np, 4, 1, element.Nfp).transpose(1, 3, 2, 0)
+
+
 def macros(plan: FusedPlan, shape: NodalShape) -> dict[str, Any]:
     """What every kernels/fused/kernel.cu is compiled with."""
     single = shape.itemsize == 4
@@ -339,12 +344,27 @@ class FusedStage(Launcher):
         False: neighbors still need u, so that the new state is written elsewhere.
     kernel : Kernel or CudaKernel
         The plan's.
+    order : (K,)
+        Which element stands at each place of a state.
     """
 
     in_place = False
     inputs: ClassVar[tuple[str, ...]]
 
     kernel: Any
+    order: np.ndarray
+
+    def _of_mesh(
+        self, geometry: np.ndarray, boundary: np.ndarray, opposite: np.ndarray
+    ) -> dict[str, Any]:
+        """What kernels know of elements, in the order of a state, and of boundary faces."""
+        return self._on_device(
+            {"links": links_along(self.order, self.operator.trace), "opposite": opposite},
+            {
+                "geometry": lengthened(geometry[self.order]),
+                "boundary": np.append(boundary, 0.0),  # no array is empty
+            },
+        )
 
     @abstractmethod
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
@@ -382,13 +402,17 @@ class NodalStage(FusedStage):
     def _load(self, plan: FusedPlan) -> None:
         require_legal(plan, self.shape, self.device.compute_capability)
         self.plan = plan
-        matrices = {name: self._flat(m, self.real) for name, m in self._matrices(plan).items()}
-        self.arrays = self.arrays | matrices
+        arrange = for_tensor_cores if plan.tensor else for_threads
+        derivative, lifts = self._matrices(plan)
+        # On tensor cores the faces of a tile of nodes follow each other.
+        lift = np.stack([arrange(m, plan, self.shape) for m in lifts], axis=int(plan.tensor))
+        matrices = {"derivative": arrange(derivative, plan, self.shape), "lift": lift}
+        self.arrays = self.arrays | self._on_device({}, matrices)
         self.kernel = self._kernel(plan)
 
     @abstractmethod
-    def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
-        """Matrices in the order in which the plan's threads read them."""
+    def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
+        """D, (columns, 3, rows), and the lift from each face, (4, Nfp, 1, rows)."""
 
     @abstractmethod
     def _kernel(self, plan: FusedPlan) -> Any:

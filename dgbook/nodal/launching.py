@@ -11,6 +11,9 @@ import numpy as np
 
 from dgbook.gpu import Device
 
+MOST = 2**32
+"""Entries that indices of 32 bits can number."""
+
 
 class Launcher(ABC):
     """An operator's arrays on a device, and kernels launched on them; families derive their own.
@@ -72,6 +75,25 @@ class Launcher(ABC):
     @abstractmethod
     def download(self, state: Any) -> np.ndarray:
         """A state of the device as a NumPy array (fields, K, Np)."""
+
+    def _on_device(
+        self, integers: Mapping[str, np.ndarray], reals: Mapping[str, np.ndarray]
+    ) -> dict[str, Any]:
+        """Arrays by name, flat: unsigned integers of 32 bits, and real numbers."""
+        groups = (integers, np.uint32), (reals, self.real)
+        return {
+            name: self._flat(values, dtype)
+            for arrays, dtype in groups
+            for name, values in arrays.items()
+        }
+
+    def _check_indices(self, largest: int) -> None:
+        """Raise ValueError if 32 bits cannot number the entries of the largest array."""
+        if largest >= MOST:
+            raise ValueError(
+                f"mesh.K = {self.operator.mesh.K} elements of this order need an array of "
+                f"{largest} entries; allowed: less than {MOST}"
+            )
 
     def _flat(self, values: np.ndarray, dtype: type) -> Any:
         return self.device.array(values.astype(dtype).ravel())

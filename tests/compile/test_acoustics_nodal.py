@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from dgbook.acoustics.kernels.combine import make_combine
 from dgbook.acoustics.launch.nodal import kernels
 from dgbook.acoustics.plan import ElementPlan, NodePlan, Shape
+from dgbook.lab.rivals.combine import make_combine
 
 INDICES = np.empty(1, np.uint32)
 # That of the surface kernel is what cc 7.5 takes at order 2, elsewhere it is half as many.

@@ -27,7 +27,7 @@ from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.nodal.bernstein import BernsteinBasis
-from dgbook.nodal.fused import SPARE, FusedPlan, FusedStage, lengthened, links_along
+from dgbook.nodal.fused import SPARE, FusedPlan, FusedStage
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "bernstein_fused" / "kernel.cu"
 
@@ -186,8 +186,6 @@ class BernsteinFusedLauncher(FusedStage):
 
     Attributes
     ----------
-    order : (K,)
-        Which element stands at each place of a state.
     lookup : dict
         What `tables` returns.
     """
@@ -213,29 +211,14 @@ class BernsteinFusedLauncher(FusedStage):
         self.shape = Shape(operator.order, dtype)
         self.K = trace.K
         self.size = (self.K + SPARE) * len(FIELDS) * self.shape.Np
-        if self.size >= 2**32:
-            raise ValueError(
-                f"mesh.K = {self.K} elements of order {operator.order} need indices up to "
-                f"{self.size}; allowed: less than 2^32"
-            )
+        self._check_indices(self.size)
         self.order = along_a_curve(operator.mesh)
         opposite = trace.opposite[:, ::-1].copy()
         opposite[GHOST] = 0  # nothing is met there
         self.lookup = tables(operator.order, self.shape.itemsize)
-        integers = {
-            "links": links_along(self.order, trace),
-            "opposite": opposite,
-            **{name: self.lookup[name] for name in ("nodes", "corners", "rows")},
-        }
-        reals = {
-            "geometry": lengthened(described[self.order]),
-            "boundary": np.append(boundary(operator), 0.0),
-        }
-        self.arrays = {
-            name: self._flat(values, type_)
-            for group, type_ in ((integers, np.uint32), (reals, self.real))
-            for name, values in group.items()
-        }
+        integers = {name: self.lookup[name] for name in ("nodes", "corners", "rows")}
+        self.arrays = self._of_mesh(described, boundary(operator), opposite)
+        self.arrays |= self._on_device(integers, {})
         self._load(plan)
 
     def _load(self, plan: BernsteinFusedPlan) -> None:

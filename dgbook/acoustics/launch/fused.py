@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dgbook.acoustics.kernels.fused import make_fused
-from dgbook.acoustics.launch.nodal import MOST
 from dgbook.acoustics.plan import Shape
 from dgbook.acoustics.reference import Operator
 from dgbook.gpu import Device, Kernel
@@ -21,10 +20,7 @@ from dgbook.nodal.fused import (
     TILE,
     FusedPlan,
     NodalStage,
-    for_tensor_cores,
-    for_threads,
-    lengthened,
-    links_along,
+    lift_of_faces,
     macros,
 )
 
@@ -103,11 +99,6 @@ class FusedLauncher(NodalStage):
     ValueError
         For the central flux, a mesh too large for 32-bit indices, or a plan that is not legal on
         the device.
-
-    Attributes
-    ----------
-    order : (K,)
-        Which element stands at each place of a state.
     """
 
     inputs = (
@@ -125,32 +116,18 @@ class FusedLauncher(NodalStage):
         super().__init__(operator, device, dtype)
         self.shape = Shape(operator.order, dtype)
         self.size = (operator.trace.K + SPARE) * self.shape.size
-        if self.size >= MOST:
-            raise ValueError(
-                f"mesh.K = {operator.trace.K} elements of order {operator.order} need a state of "
-                f"{self.size} entries; allowed: less than {MOST}"
-            )
+        self._check_indices(self.size)
         self.order = along_a_curve(operator.mesh)
-        described = lengthened(geometry(operator)[self.order])
-        self.arrays = {
-            "links": self._flat(links_along(self.order, operator.trace), np.uint32),
-            "opposite": self._flat(operator.trace.opposite, np.uint32),
-            "face_nodes": self._flat(operator.basis.element.face_nodes, np.uint32),
-            "geometry": self._flat(described, self.real),
-            "boundary": self._flat(np.append(boundary(operator), 0.0), self.real),
-        }
+        opposite = operator.trace.opposite
+        self.arrays = self._of_mesh(geometry(operator), boundary(operator), opposite)
+        self.arrays |= self._on_device({"face_nodes": operator.basis.element.face_nodes}, {})
         self._load(plan or choose(FusedPlan, self.shape, device))
 
-    def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
+    def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
         basis, element = self.operator.basis, self.operator.basis.element
         D = -basis.differentiate(np.eye(element.Np)[None])[0].swapaxes(0, 1)
-        lift = element.lift.reshape(element.Np, 4, 1, element.Nfp).transpose(1, 3, 2, 0)
-        if plan.tensor:
-            D, lift = (_as_threads_hold_them(matrix) for matrix in (D, lift))
-            lift = np.stack([for_tensor_cores(m, plan, self.shape) for m in lift], axis=1)
-            return {"derivative": for_tensor_cores(D, plan, self.shape), "lift": lift}
-        lift = np.stack([for_threads(m, plan, self.shape) for m in lift])
-        return {"derivative": for_threads(D, plan, self.shape), "lift": lift}
+        matrices = D, lift_of_faces(element)
+        return tuple(map(_as_threads_hold_them, matrices)) if plan.tensor else matrices
 
     def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
         return kernel(self.shape, plan)

@@ -20,9 +20,6 @@ from dgbook.gpu.plan import choose, require_legal
 from dgbook.nodal.launching import StageByKernels
 from dgbook.time import lsrk45
 
-MOST = 2**32  # entries of an array, whose indices have 32 bits
-
-
 Plan = NodePlan | ElementPlan
 
 
@@ -78,21 +75,17 @@ class NodalLauncher(StageByKernels):
         self.shape = Shape(operator.order, dtype)
         self.K = operator.mesh.K
         self.size = len(FIELDS) * self.K * self.shape.Np
-        largest = len(FIELDS) * self.K * max(self.shape.Np, self.shape.Nf)
-        if largest >= MOST:
-            raise ValueError(
-                f"mesh.K = {self.K} elements of order {operator.order} need arrays of {largest} "
-                f"entries; allowed: less than {MOST}"
-            )
+        self._check_indices(len(FIELDS) * self.K * max(self.shape.Np, self.shape.Nf))
         trace = operator.trace
         mirrors = operator.mirrors if trace.ghosts else np.zeros(1)
-        self.arrays = {
-            "links": self._flat(trace.links, np.uint32),
-            "opposite": self._flat(trace.opposite, np.uint32),
-            "face_nodes": self._flat(trace.interior[0], np.uint32),
-            "faces": self._flat(_faces(operator), self.real),
-            "mirrors": self._flat(mirrors, self.real),
-        }
+        self.arrays = self._on_device(
+            {
+                "links": trace.links,
+                "opposite": trace.opposite,
+                "face_nodes": trace.interior[0],
+            },
+            {"faces": _faces(operator), "mirrors": mirrors},
+        )
         self._load(plan or choose(NodePlan, self.shape, device))
 
     def _load(self, plan: Plan) -> None:
@@ -111,9 +104,7 @@ class NodalLauncher(StageByKernels):
             faces = len(FIELDS) * self.K * self.shape.Nf
             self.work["flux"] = self.device.zeros(faces, self.real)
         tables = {"derivative": derivative, "lift": lift, "rst_xyz": metric, "material": material}
-        self.arrays = self.arrays | {
-            name: self._flat(table, self.real) for name, table in tables.items()
-        }
+        self.arrays = self.arrays | self._on_device({}, tables)
 
     # -- states ----------------------------------------------------------------------------
 

@@ -82,11 +82,7 @@ class BernsteinLauncher(StageByKernels):
         self.shape = Shape(operator.order, dtype)
         self.K = operator.mesh.K
         self.size = len(FIELDS) * self.K * self.shape.Np
-        if self.size >= 2**32:
-            raise ValueError(
-                f"mesh.K = {self.K} elements of order {operator.order} have "
-                f"{self.size} unknowns; allowed: less than 2^32"
-            )
+        self._check_indices(self.size)
         Fs = operator.face_scale
         faces = np.concatenate([np.stack([Fs * a, Fs * b, r], axis=-1), operator.normals], axis=-1)
         mirrors = operator.mirrors if operator.mirrors.size else np.zeros(2)
@@ -114,11 +110,7 @@ class BernsteinLauncher(StageByKernels):
             "lift_values": lift_values,
             "sweep_values": basis.sweep_values,
         }
-        self.arrays = {
-            name: self._flat(values, type_)
-            for group, type_ in ((integers, np.uint32), (reals, self.real))
-            for name, values in group.items()
-        }
+        self.arrays = self._on_device(integers, reals)
         self.work = {"du": self.zeros()}
         self._load(plan or choose(BernsteinPlan, self.shape, device))
 

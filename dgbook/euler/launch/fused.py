@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
-from dgbook.euler.launch.paper import MOST
 from dgbook.euler.plan import HEALTHY, TILE, FusedPlan, FusedShape
 from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
@@ -198,8 +197,8 @@ class FusedLauncher(Launcher):
 
     def _load(self, plan: FusedPlan) -> None:
         require_legal(plan, self.shape)
-        if plan.language == "numba" and self.size >= MOST:  # CUDA C++ counts with 64 bits
-            raise ValueError(f"a state of {self.size} numbers; allowed in Numba: less than {MOST}")
+        if plan.language == "numba":  # CUDA C++ counts with 64 bits
+            self._check_indices(self.size)
         self.plan = plan
         self.kernel = kernel(self.shape, plan)
 

@@ -21,7 +21,6 @@ from dgbook.nodal.launching import Launcher
 from dgbook.time import rk4
 
 FIELDS = 4
-MOST = 2**32  # entries of an array, whose indices have 32 bits
 
 
 @lru_cache(maxsize=256)
@@ -85,11 +84,7 @@ class PaperLauncher(Launcher):
         self.K, self.E = operator.mesh.K, len(operator.edges)
         self.size = FIELDS * tables.Np * self.K
         edge_size = FIELDS * tables.Nfp * self.E
-        if max(self.size, edge_size) >= MOST:
-            raise ValueError(
-                f"mesh.K = {self.K} elements of order {tables.order} have {self.size} unknowns and "
-                f"{edge_size} on edges; allowed: less than {MOST}"
-            )
+        self._check_indices(max(self.size, edge_size))
         J = operator.jacobian
         geometry = np.vstack([operator.normal.T, operator.edge_jacobian])
         self.arrays = {

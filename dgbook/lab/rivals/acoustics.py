@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dgbook.acoustics.kernels.combine import make_combine
 from dgbook.acoustics.launch.nodal import NodalLauncher
 from dgbook.acoustics.plan import ElementPlan, Shape
 from dgbook.acoustics.reference import Operator
 from dgbook.gpu import Device
+from dgbook.lab.rivals.combine import make_combine
 
 THREADS = 256
 

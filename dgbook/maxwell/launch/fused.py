@@ -21,10 +21,7 @@ from dgbook.nodal.fused import (
     SPARE,
     FusedPlan,
     NodalStage,
-    for_tensor_cores,
-    for_threads,
-    lengthened,
-    links_along,
+    lift_of_faces,
     macros,
 )
 
@@ -131,11 +128,6 @@ class FusedLauncher(NodalStage):
     ------
     ValueError
         For another flux, or a plan that is not legal on the device.
-
-    Attributes
-    ----------
-    order : (K,)
-        Which element stands at each place of a state.
     """
 
     inputs = (
@@ -161,29 +153,16 @@ class FusedLauncher(NodalStage):
         self.size = (trace.K + SPARE) * 6 * self.shape.even_Np
 
         self.order = along_a_curve(operator.mesh)
-        self.arrays = {
-            "links": self._flat(links_along(self.order, trace), np.uint32),
-            "opposite": self._flat(trace.opposite, np.uint32),
-            "tangents": self._flat(tangents(), self.real),
-            "face_nodes": self._flat(element.face_nodes, np.uint32),
-            "geometry": self._flat(lengthened(geometry(operator)[self.order]), self.real),
-            "boundary": self._flat(np.append(boundary(operator), 0.0), self.real),
-        }
+        self.arrays = self._of_mesh(geometry(operator), boundary(operator), trace.opposite)
+        self.arrays |= self._on_device({"face_nodes": element.face_nodes}, {"tangents": tangents()})
         largest = FusedShape(element.order, dtype, materials=True)
         self._load(plan or choose(FusedPlan, largest, device))
 
-    def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
+    def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
         element = self.operator.element
         D = element.derivative.transpose(2, 0, 1)
-        lift = element.lift.reshape(element.Np, 4, 1, element.Nfp).transpose(1, 3, 2, 0)
-        if plan.tensor:
-            D = for_tensor_cores(D, plan, self.shape)
-            lift = np.stack([for_tensor_cores(m, plan, self.shape) for m in lift], axis=1)
-        else:
-            D = np.pad(D, ((0, element.Np % 2), (0, 0), (0, 0)))  # Numba reads even_Np columns, too
-            D = for_threads(D, plan, self.shape)
-            lift = np.stack([for_threads(m, plan, self.shape) for m in lift])
-        return {"derivative": D, "lift": lift}
+        D = np.pad(D, ((0, element.Np % 2), (0, 0), (0, 0)))  # Numba reads even_Np columns, too
+        return D, lift_of_faces(element)
 
     def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
         return kernel(self.shape, plan)

@@ -93,29 +93,24 @@ class PaperLauncher(StageByKernels):
         require_legal(plan, self.shape)
         self.layout = microblocks(operator.mesh, self.shape, plan.gather.M_B, plan.gather.partition)
         self.size = self.layout.n_M * self.shape.N_pM  # of one field
-        if 3 * FIELDS * self.size >= 2**32:
-            raise ValueError(
-                f"mesh.K = {operator.mesh.K} elements of order {element.order} have "
-                f"{3 * FIELDS * self.size} derivatives; allowed: less than 2^32"
-            )
+        self._check_indices(3 * FIELDS * self.size)
         pairs = face_pairs(operator, self.layout)
         self.places = pairs.places
         per_slot = self.layout.per_slot
         derivative = operator.derivative
         material = np.stack([1 / operator.epsilon, 1 / operator.mu], axis=1)
-        self.arrays = {
-            "counts": self._flat(pairs.counts, np.uint32),
-            "integers": self._flat(pairs.integers, np.uint32),
-            "reals": self._flat(pairs.reals, self.real),
-            "lists": self._flat(pairs.lists, np.uint32),
-            "lift": self._flat(operator.lift.T, self.real),
-            "lift rows": self._flat(operator.lift, self.real),
-            "derivative": self._flat(derivative.transpose(0, 2, 1), self.real),
-            "derivative rows": self._flat(derivative.transpose(1, 0, 2), self.real),
-            "inverse_jacobian": self._flat(per_slot(1 / operator.jacobian, 0), self.real),
-            "rst_xyz": self._flat(per_slot(operator.rst_xyz, 0), self.real),
-            "material": self._flat(per_slot(material, 1), self.real),
+        integers = {"counts": pairs.counts, "integers": pairs.integers, "lists": pairs.lists}
+        reals = {
+            "reals": pairs.reals,
+            "lift": operator.lift.T,
+            "lift rows": operator.lift,
+            "derivative": derivative.transpose(0, 2, 1),
+            "derivative rows": derivative.transpose(1, 0, 2),
+            "inverse_jacobian": per_slot(1 / operator.jacobian, 0),
+            "rst_xyz": per_slot(operator.rst_xyz, 0),
+            "material": per_slot(material, 1),
         }
+        self.arrays = self._on_device(integers, reals)
         faces = FIELDS * self.layout.n_M * self.shape.N_fM
         self.work = {
             "flux": device.zeros(faces, self.real),

@@ -237,6 +237,13 @@ def device(name: str = "auto") -> Device:
     )
 
 
+def as_device(given: Device | str | None) -> Device:
+    """A device, its name, or None for "auto", as a device."""
+    if isinstance(given, Device):
+        return given
+    return device("auto" if given is None else given)
+
+
 @lru_cache
 def _sum_of_squares() -> Any:
     """CuPy's reduction, compiled when first called for each type."""

@@ -30,8 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.gpu.device import Device
-from dgbook.gpu.device import device as find_device
+from dgbook.gpu.device import Device, as_device
 from dgbook.gpu.kernel import cuda, jit
 
 FEWEST_SAMPLES = 20
@@ -193,13 +192,6 @@ def beyond_cache(nbytes: int, device: Device | str | None = None) -> bool:
     if nbytes < 0:
         raise ValueError(f"nbytes = {nbytes}; allowed: 0 and more")
     return nbytes >= CACHE_FACTOR * cache_bytes(device)
-
-
-def as_device(device: Device | str | None) -> Device:
-    """A device, its name, or None for "auto", as a device."""
-    if isinstance(device, Device):
-        return device
-    return find_device("auto" if device is None else device)
 
 
 def measurable(device: Device | str | None) -> Device:

@@ -28,9 +28,9 @@ import numpy as np
 from tqdm.auto import tqdm
 
 import dgbook
-from dgbook.gpu.device import Device
+from dgbook.gpu.device import Device, as_device
 from dgbook.gpu.limits import MAX_THREADS
-from dgbook.gpu.timing import FEWEST_SAMPLES, as_device, measurable, measure
+from dgbook.gpu.timing import FEWEST_SAMPLES, measurable, measure
 
 DEEPEST = 4
 """Levels of lists in a plan's field."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.device import as_device
 from dgbook.gpu.limits import WARP
-from dgbook.gpu.timing import as_device
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.kernels.arnoldi import (
     TOGETHER,

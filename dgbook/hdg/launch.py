@@ -11,9 +11,9 @@ import numba
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.device import as_device
 from dgbook.gpu.plan import choose, require_legal
 from dgbook.gpu.source import load
-from dgbook.gpu.timing import as_device
 from dgbook.hdg.blocks import DTYPES, BlockMatrix, columns_first, rows, sliced
 from dgbook.hdg.kernels.fused import make_fused
 from dgbook.hdg.kernels.paper import make_contract, make_inflate

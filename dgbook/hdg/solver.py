@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from dgbook.arguments import bytes_text, check_memory
 from dgbook.element import NodalElement, simplex_quadrature
 from dgbook.gpu import Device
-from dgbook.gpu.timing import as_device
+from dgbook.gpu.device import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
 from dgbook.hdg.discretisation import Discretisation, discretise, on_device

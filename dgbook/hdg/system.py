@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.device import as_device
 from dgbook.gpu.libraries import TOGETHER
-from dgbook.gpu.timing import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.discretisation import Discretisation, as_boundary, discretise, on_device

@@ -17,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.gpu.device import Device
+from dgbook.gpu.device import Device, as_device
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
 from dgbook.gpu.timing import (
     CACHE_FACTOR,
     FEWEST_SAMPLES,
     Timing,
-    as_device,
     beyond_cache,
     cache_bytes,
     measure,

@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 from dgbook.arguments import bytes_text, check_choice
 from dgbook.element import NodalElement, barycentric, simplex_quadrature
 from dgbook.gpu import Device
-from dgbook.gpu import device as find_device
+from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh, nodes_xyz
 from dgbook.time import steps
 from dgbook.time.stepping import Advance
@@ -78,7 +78,7 @@ class NodalSolver(ABC):
         self.mesh = mesh
         self.element = NodalElement(mesh.dim, order)
         self.dtype = np.dtype(dtype)
-        self.device = device if isinstance(device, Device) else find_device(device)
+        self.device = as_device(device)
         self.x = nodes_xyz(mesh, self.element.nodes)
 
     def take_path(

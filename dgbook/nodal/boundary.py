@@ -49,7 +49,7 @@ def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray
     number = np.full(mesh.neighbors.shape, -1)
     k, f = mesh.boundary_faces.T
     number[k, f] = np.arange(len(k))
-    found = []
+    conditions = []
     named: dict[int, str] = {}
     for name in names:
         faces = number[tuple(mesh.boundary[name].T)]
@@ -59,8 +59,8 @@ def conditions_of_faces(mesh: Mesh, boundary: Any) -> list[tuple[Any, np.ndarray
                     f"boundary: element {k[face]}, face {f[face]} is in {named[face]!r} and in "
                     f"{name!r}, which have different conditions"
                 )
-        found.append((boundary[name], faces))
-    return found
+        conditions.append((boundary[name], faces))
+    return conditions
 
 
 def check_condition(condition: Any, words: Collection[str], where: str = "x, y, z") -> None:
@@ -100,8 +100,8 @@ def given_fields(
         ``as_fields(values, shape)`` makes an array (n, *shape) of what a function returned.
     """
     for faces, function in sources:
-        there = points[:, faces]
-        out[:, faces] = as_fields(function(*there, t), there.shape[1:])
+        at = points[:, faces]
+        out[:, faces] = as_fields(function(*at, t), at.shape[1:])
     return out
 
 

@@ -148,13 +148,13 @@ class FusedPlan(LaunchPlan):
         half empty. The number of blocks that a multiprocessor should hold follows from the
         registers that a thread may have.
         """
-        found, cuda = [self], self.language == "cuda"
+        plans, cuda = [self], self.language == "cuda"
         pays = cuda and capability in TENSOR_PAYS
         if pays:
-            found += _tensor_plans(shape, architecture(capability).shared)
+            plans += _tensor_plans(shape, architecture(capability).shared)
         if not pays or shape.Np <= 20:
-            found += _plain_plans(shape, self.language)
-        return list(dict.fromkeys(p for p in found if not p.illegal(shape, capability)))
+            plans += _plain_plans(shape, self.language)
+        return list(dict.fromkeys(p for p in plans if not p.illegal(shape, capability)))
 
 
 @dataclass(frozen=True)
@@ -228,24 +228,24 @@ def apart(vectors: int, rest: int) -> int:
 
 def _plain_plans(shape: NodalShape, language: str) -> list[FusedPlan]:
     """Registers suffice for the accumulators, as many again, and 40."""
-    found = []
+    plans = []
     for inline, nodes in ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (1, 4), (4, 2), (2, 4)):
         wide = -(-shape.Np // nodes)
         registers = 40 + shape.fields * inline * nodes * shape.itemsize // 2
         for rows in rows_of(wide, (64, 128)):
             if language == "numba":
-                found += [FusedPlan("numba", rows, inline, nodes, n) for n in shape.unrolls[1:]]
+                plans += [FusedPlan("numba", rows, inline, nodes, n) for n in shape.unrolls[1:]]
                 continue
             blocks = max(1, REGISTERS // (max(64, registers) * padded(rows * wide, WARP)))
-            found += [FusedPlan("cuda", rows, inline, nodes, n, blocks) for n in (1, 2)]
-    return found
+            plans += [FusedPlan("cuda", rows, inline, nodes, n, blocks) for n in (1, 2)]
+    return plans
 
 
 def _tensor_plans(shape: NodalShape, shared: int) -> list[FusedPlan]:
     """For a multiprocessor with so many bytes of shared memory."""
     tiles = -(-shape.Np // TILE)
     unrolls = (1, 2) if shape.itemsize == 4 or tiles < 3 else (2, 4)
-    found = []
+    plans = []
     for nodes, choices in TENSOR_REGISTERS.items():
         warps = -(-tiles // nodes)
         if nodes > 1 and nodes * warps > (1 + MAX_WASTE) * tiles:
@@ -256,8 +256,8 @@ def _tensor_plans(shape: NodalShape, shared: int) -> list[FusedPlan]:
             for registers in choices:
                 blocks = REGISTERS // (registers * rows * warps * WARP)
                 plan = replace(plan, blocks=max(1, min(blocks, fit)))
-                found += [replace(plan, unroll=unroll) for unroll in unrolls]
-    return found
+                plans += [replace(plan, unroll=unroll) for unroll in unrolls]
+    return plans
 
 
 # ---------------------------------------------------------------------------------------- arrays

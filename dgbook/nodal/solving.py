@@ -407,13 +407,13 @@ class March:
             Whether `raw` is that state for these kernels, too. If not, it was made by others with a
             layout of their own, and nothing has changed.
         """
-        own = self.raw()
-        if raw.shape != own.shape or raw.dtype != own.dtype:
+        before = self.raw()
+        if raw.shape != before.shape or raw.dtype != before.dtype:
             return False
         self.stepper.restore(raw)
         same = np.array_equal(self.state(), state, equal_nan=True)
         if not same:
-            self.stepper.restore(own)
+            self.stepper.restore(before)
         return same
 
 

@@ -100,11 +100,11 @@ def trace(mesh: Mesh, element: NodalElement) -> Trace:
     links = mesh.neighbors * WAYS + mesh.neighbor_faces * permutations + mesh.face_permutation
     k, f = boundary_faces.T
     links[k, f] = (mesh.K + np.arange(len(k))) * WAYS + len(opposite) - 1
-    own = np.arange(mesh.K, dtype=np.int32)[:, None, None] * element.Np
+    first = np.arange(mesh.K, dtype=np.int32)[:, None, None] * element.Np
     return Trace(
         K=mesh.K,
         Np=element.Np,
-        interior=(own + element.face_nodes).astype(np.int32),
+        interior=(first + element.face_nodes).astype(np.int32),
         exterior=exterior_nodes(mesh, element.nodes, element.face_nodes),
         boundary_faces=boundary_faces,
         links=links,

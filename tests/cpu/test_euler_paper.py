@@ -66,7 +66,7 @@ def test_what_the_solver_refuses(options, error, message):
 def test_a_mesh_beyond_32_bits_is_refused_before_anything_is_allocated(monkeypatch):
     operator = reference.assemble(box((2, 2), periodic=True), NodalElement(2, 1))
     monkeypatch.setattr(launching, "MOST", 96)  # 8 elements of 12, 12 edges of 8
-    with pytest.raises(ValueError, match="K = 8 .* need an array of 96 entries"):
+    with pytest.raises(ValueError, match=r"K = 8 .* need an array of 96 entries"):
         paper.PaperLauncher(operator, device("simulator"))
     monkeypatch.setattr(launching, "MOST", 97)
     assert paper.PaperLauncher(operator, device("simulator")).size == 96

@@ -83,9 +83,9 @@ def sectors(mesh: Mesh, order: np.ndarray) -> int:
     """
     place = np.empty(mesh.K, np.int64)
     place[order] = np.arange(mesh.K)
-    there = 3 * (place[mesh.neighbors[order]] // SECTOR) + mesh.neighbor_faces[order]
+    across = 3 * (place[mesh.neighbors[order]] // SECTOR) + mesh.neighbor_faces[order]
     warp = np.arange(mesh.K) // TILE
-    return sum(len(np.unique(warp * (3 * mesh.K) + row)) for row in there.T)
+    return sum(len(np.unique(warp * (3 * mesh.K) + row)) for row in across.T)
 
 
 def links(operator: Operator, order: np.ndarray) -> np.ndarray:

@@ -100,8 +100,8 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     """The kernel, compiled once for equal arguments."""
     if plan.language == "numba":
         return make_fused(shape, plan)
-    own = {"MATERIALS": int(shape.materials), "KEEP": int(shape.keeps_state)}
-    return load(SOURCE, "fused", macros(plan, shape) | own)
+    special = {"MATERIALS": int(shape.materials), "KEEP": int(shape.keeps_state)}
+    return load(SOURCE, "fused", macros(plan, shape) | special)
 
 
 class FusedLauncher(NodalStage):

@@ -28,8 +28,10 @@ def launches(operator: Operator, device: Device) -> list[Launch] | None:
 
     Known are plane waves, incident or on a scatterer.
     """
-    found = [_launch(operator, device, faces, function) for faces, function in operator.sources]
-    return None if None in found else found
+    evaluations = [
+        _launch(operator, device, faces, function) for faces, function in operator.sources
+    ]
+    return None if None in evaluations else evaluations
 
 
 def _launch(

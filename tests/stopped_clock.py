@@ -1,10 +1,10 @@
 """What is measured, without a GPU: kernels run once, in the simulator, and take a millisecond."""
 
 from dgbook.gpu import device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import records
+from dgbook.lab.floor import Ceilings
 
 SIMULATOR = device("simulator")
 CEILING = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0, method="made up")

@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from dgbook.arguments import check_choice
-from dgbook.gpu.floor import Cost
+from dgbook.gpu.cost import Cost
 from dgbook.nodal.bernstein import nonzeros
 
 INDEX_BYTES = 4

@@ -6,7 +6,7 @@ import numpy as np
 
 from dgbook.arguments import check_choice
 from dgbook.euler.tables import MAX_ORDER, Tables
-from dgbook.gpu.floor import Cost
+from dgbook.gpu.cost import Cost
 
 INDEX_BYTES = 4
 FIELDS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dgbook.gpu.floor import Cost
+from dgbook.gpu.cost import Cost
 from dgbook.hdg.plan import Shape
 
 INDEX = 4

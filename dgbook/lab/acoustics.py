@@ -16,12 +16,13 @@ from dgbook.acoustics.plan import KERNEL_SETS, BernsteinFusedPlan, PaperPlan, Sh
 from dgbook.acoustics.solver import LAUNCHERS, PATHS, Solver
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.cost import Cost
 from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
 from dgbook.lab.cores.acoustics import core_stage
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import (
     Rows,
     counted,

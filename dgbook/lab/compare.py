@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.source import with_included
 from dgbook.lab import records
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.records import Record
 
 PACKAGE = Path(__file__).parents[1]

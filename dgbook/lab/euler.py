@@ -21,12 +21,13 @@ from dgbook.euler.problem import pressure, velocity
 from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.cost import Cost
 from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
 from dgbook.lab.cores.euler import CoreSteps
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import Rows, counted, launch_counted
 from dgbook.lab.rivals.euler import ArraySteps
 from dgbook.mesh import Mesh, box, nodes_xyz

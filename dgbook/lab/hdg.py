@@ -11,7 +11,7 @@ import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.cost import Cost
 from dgbook.gpu.libraries import random_numbers
 from dgbook.gpu.plan import choose
 from dgbook.gpu.timing import Timing, measure
@@ -23,6 +23,7 @@ from dgbook.hdg.launch import CoreProduct, Product, shape_of
 from dgbook.hdg.plan import METHODS, Plan, Shape
 from dgbook.hdg.problem import FarField, NavierStokes, Stream
 from dgbook.hdg.system import assemble
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.hdg_solve import solve_rows
 from dgbook.lab.measuring import Rows, all_cores, on_cores, trial_rows
 from dgbook.lab.records import measured_row

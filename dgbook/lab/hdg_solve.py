@@ -19,7 +19,6 @@ from scipy.sparse.linalg import gmres as scipy_gmres
 
 from dgbook.gpu import Device, libraries
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import FEWEST_SAMPLES, Timing
 from dgbook.hdg.blocks import BlockMatrix, random_matrix
 from dgbook.hdg.cost import matrix_bytes, solution_cost
@@ -38,6 +37,7 @@ from dgbook.hdg.preconditioner import (
 from dgbook.hdg.problem import FarField, NavierStokes, Poisson, Problem, Stream
 from dgbook.hdg.solver import Result, direct, newton
 from dgbook.hdg.system import linearise, start, to_device, to_host
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import Rows
 from dgbook.lab.records import measured_row
 from dgbook.mesh import Mesh, box

@@ -11,9 +11,9 @@ import numpy as np
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.lab import records
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.numbers import live
 from dgbook.lab.rivals import linear as matmul
 from dgbook.linear import reference

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dgbook.gpu import Device
-from dgbook.gpu.floor import Ceilings, floor_seconds
 from dgbook.lab import probes
+from dgbook.lab.floor import Ceilings, floor_seconds
 from dgbook.lab.numbers import Number, live
 from dgbook.lab.records import Record
 from dgbook.lab.tables import Table, table

@@ -12,13 +12,14 @@ import numpy as np
 from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings, Cost
+from dgbook.gpu.cost import Cost
 from dgbook.gpu.plan import choose, shipped, varied
 from dgbook.gpu.source import CudaKernel
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
 from dgbook.lab.cores.maxwell import core_stage
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import counted, cube, launch_counted, small_dt, smaller_cubes, trial_rows
 from dgbook.lab.rivals.maxwell import ArrayStage
 from dgbook.maxwell import mie, reference

@@ -14,10 +14,10 @@ import numpy as np
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing, profiled
 from dgbook.gpu.tune import Result
 from dgbook.lab import records
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.numbers import live
 from dgbook.lab.profile import counters
 from dgbook.lab.records import measured_row

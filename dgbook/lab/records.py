@@ -24,8 +24,8 @@ import dgbook
 
 if TYPE_CHECKING:
     from dgbook.gpu import Device
-    from dgbook.gpu.floor import Ceilings
     from dgbook.gpu.timing import Timing
+    from dgbook.lab.floor import Ceilings
 
 CEILINGS = ("copy_TBps", "fp32_TFLOPs", "fp64_TFLOPs")
 FEWEST_SAMPLES = 20
@@ -120,8 +120,8 @@ def measured_row(
     timing, ceiling, device
         From ``dgbook.gpu.timing.measure`` and ``dgbook.lab.roofline.ceilings`` on that device.
     """
-    from dgbook.gpu.floor import floor_seconds
     from dgbook.gpu.timing import beyond_cache
+    from dgbook.lab.floor import floor_seconds
 
     floor = floor_seconds(cost.bytes, cost.flops, dtype, ceiling)
     return {

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu.device import Device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.source import load
 from dgbook.gpu.timing import cache_bytes, measurable, measure
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.probes import copy, copy_grid_stride, fma_rate
 
 COPY_SOURCE = Path(__file__).with_name("copy.cu")

@@ -13,10 +13,10 @@ import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, Trial, tune
 from dgbook.lab.barriers import make_barriers
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import Rows, all_cores, on_cores
 from dgbook.lab.probes import launch_cost
 from dgbook.lab.records import measured_row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dgbook.gpu.floor import Cost
+from dgbook.gpu.cost import Cost
 
 INDEX_BYTES = 4
 FIELDS = 6

@@ -17,18 +17,15 @@ from dgbook.element import (
     space_dimension,
 )
 from dgbook.element.bernstein import lattice_position
-from dgbook.nodal.bernstein import (
-    BITS,
-    bernstein_basis,
+from dgbook.lab.bernstein import (
     condition_number,
     condition_numbers,
     derivative_patterns,
     extreme_entries,
-    fixed_width,
     lift_patterns,
-    nonzeros,
     slices,
 )
+from dgbook.nodal.bernstein import BITS, bernstein_basis, fixed_width, nonzeros
 
 EXACT = pytest.mark.parametrize("N", range(1, 7))
 ALL = pytest.mark.parametrize("N", range(1, 13))

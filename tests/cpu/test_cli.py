@@ -15,8 +15,8 @@ import pytest
 import dgbook
 import dgbook.cli
 from dgbook.cli.main import FAMILIES, NOT_IN_THIS_VERSION, VERBS, main
-from dgbook.gpu.floor import Ceilings
 from dgbook.lab import records
+from dgbook.lab.floor import Ceilings
 
 ROOT = Path(__file__).parents[2]
 

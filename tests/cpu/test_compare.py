@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from dgbook.gpu.floor import Ceilings
 from dgbook.lab import compare, records
 from dgbook.lab.compare import METHODS, Gpu, Method
+from dgbook.lab.floor import Ceilings
 
 GATHERED = compare.gather()
 CEILINGS = Ceilings(4.0, 60.0, 30.0)

@@ -15,8 +15,8 @@ from dgbook.cli import options, running
 from dgbook.cli.main import main
 from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import device
-from dgbook.gpu.floor import Ceilings
 from dgbook.lab import linear as measure
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.records import validate
 from dgbook.lab.rivals import linear as matmul
 from dgbook.linear import cost, plan, problem, reference

@@ -3,9 +3,9 @@
 import pytest
 
 from dgbook.gpu import device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.timing import Timing
 from dgbook.lab import probes, records
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.machine import EFFECTS, Effect, caption_of, compare, measure, rows_of, value
 
 CEILINGS = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dgbook import swept
-from dgbook.gpu.floor import Ceilings
 from dgbook.lab import swept as measure
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import on_cores
 from dgbook.lab.rivals import swept as ranks
 from dgbook.lab.rivals.swept import Ranks, launcher, on_ranks

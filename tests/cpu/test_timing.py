@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import Device, device, timing
-from dgbook.gpu.floor import Ceilings, floor_seconds
 from dgbook.gpu.limits import architecture, resident_blocks
 from dgbook.gpu.timing import Timing, beyond_cache, measure
 from dgbook.lab import probes, roofline
+from dgbook.lab.floor import Ceilings, floor_seconds
 from dgbook.lab.roofline import ceilings
 
 

@@ -6,7 +6,6 @@ from hdg_cases import scrambled
 
 from dgbook import hdg
 from dgbook.gpu import Device, device
-from dgbook.gpu.floor import Ceilings
 from dgbook.gpu.libraries import batched_solve
 from dgbook.hdg import system
 from dgbook.hdg.discretisation import discretise, on_device
@@ -14,6 +13,7 @@ from dgbook.hdg.exact import Couette
 from dgbook.hdg.solver import direct, memory_bytes
 from dgbook.hdg.system import linearise, residual, start, to_device
 from dgbook.lab import hdg_solve as measure_solve
+from dgbook.lab.floor import Ceilings
 from dgbook.mesh import box
 
 GPU = device()

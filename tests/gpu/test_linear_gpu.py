@@ -5,8 +5,8 @@ import pytest
 
 from dgbook import linear
 from dgbook.gpu import device
-from dgbook.gpu.floor import Ceilings
 from dgbook.lab import linear as measure
+from dgbook.lab.floor import Ceilings
 from dgbook.lab.records import validate
 from dgbook.lab.rivals import linear as matmul
 from dgbook.linear import reference

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dgbook.acoustics.cost import PARTS, sizes
-from dgbook.lab import records
+from dgbook.lab import bernstein, records
 from dgbook.lab.papers import Ours, Values
 from dgbook.lab.records import Record
-from dgbook.nodal import bernstein
 
 ORDERS = range(1, 10)
 DTYPE = "float32"  # all of the paper is in single precision

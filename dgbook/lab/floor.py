@@ -4,32 +4,11 @@ A stage that must move B bytes and do F flops takes at least max(B / copy bandwi
 Efficiency is floor over measured time.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-
-@dataclass(frozen=True)
-class Cost:
-    """The least work of an operator.
-
-    Attributes
-    ----------
-    flops : int
-        Additions and multiplications, divisions and roots.
-    bytes : int
-        Each input read once, each output written once.
-    """
-
-    flops: int
-    bytes: int
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.bytes + other.bytes)
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def _functions(solver: Solver) -> dict[str, Callable[[], None]]:
         launcher.surface(u, rhs)
 
     def update() -> None:
-        launcher.update(rhs, res, u, STAGE, dt)
+        launcher.update(rhs, res, u, lsrk45.A[STAGE], lsrk45.B[STAGE], dt)
 
     def split() -> None:
         volume()
@@ -136,7 +136,7 @@ def fused_stage(solver: Solver, plan: Plan) -> Callable[[], None]:
     new, dt = launcher.zeros(), solver.cfl_dt()
 
     def stage() -> None:
-        launcher.fused(u, res, new, STAGE, dt)
+        launcher.fused(u, res, new, lsrk45.A[STAGE], lsrk45.B[STAGE], dt)
 
     return solver.device.capture(stage)
 

@@ -92,6 +92,6 @@ def make_surface_with_wrong_sign(dim, n, Np, Nfp, dtype, plan):
     return surface
 
 
-def fused_in_place(launcher, u, res, stage, dt):
+def fused_in_place(launcher, u, res, a, b, dt):
     """The fused kernel with one state array: neighbors may find the new state, not the old one."""
-    launcher.fused(u, res, u, stage, dt)
+    launcher.fused(u, res, u, a, b, dt)

@@ -5,8 +5,8 @@ import pytest
 
 from dgbook.check.compile import compile
 from dgbook.element import NodalElement
+from dgbook.linear.launch import kernels
 from dgbook.linear.plan import Plan, Shape
-from dgbook.linear.solver import kernels
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 ORDERS = {1: (1, 3, 6, 10), 2: (1, 4, 8), 3: (1, 2, 4, 6, 8)}

@@ -71,7 +71,7 @@ def test_kernels_against_the_reference(dim, order, name, dtype):
 
     stage, dt = 3, 0.1 * s.cfl_dt()
     residual, new = launcher.upload(res), GPU.empty(state.shape, s.dtype)
-    launcher.fused(state, residual, new, stage, dt)
+    launcher.fused(state, residual, new, lsrk45.A[stage], lsrk45.B[stage], dt)
     expected = lsrk45.A[stage] * res + dt * (v + f)
     assert_close(s, residual, expected)
     assert_close(s, new, u + lsrk45.B[stage] * expected)
@@ -86,7 +86,7 @@ def test_every_plan_computes_the_same(dim, order, dtype):
     for plan in Plan.default(first.shape).candidates(first.shape):
         launcher = first.launcher.planned(plan)
         state, res, new = launcher.upload(u), launcher.zeros(), launcher.zeros()
-        launcher.fused(state, res, new, 0, 1.0)
+        launcher.fused(state, res, new, 0.0, 0.5, 1.0)
         assert_close(first, res, expected)
 
 

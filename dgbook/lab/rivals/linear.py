@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dgbook.linear.solver import Launcher
+from dgbook.linear.launch import Launcher
 from dgbook.time import lsrk45
 
 

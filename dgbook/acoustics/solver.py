@@ -19,7 +19,7 @@ from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.fused import FusedPlan
-from dgbook.nodal.waves import WaveSolver
+from dgbook.nodal.linear import LinearSolver
 
 PATHS = ("fused", "paper")
 FUSED_FLUXES = ("upwind", "penalty")
@@ -41,7 +41,7 @@ REFERENCE_ARRAYS = {"nodal": (8, 2), "bernstein": (10, 10)}
 Plan = NodePlan | ElementPlan | BernsteinPlan | FusedPlan | BernsteinFusedPlan
 
 
-class Solver(WaveSolver):
+class Solver(LinearSolver):
     """DG in space and low-storage Runge-Kutta in time for acoustic waves, in either basis.
 
     ::

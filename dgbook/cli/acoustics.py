@@ -21,7 +21,7 @@ from dgbook.lab import acoustics as measure
 from dgbook.lab import measuring
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.fused import LANGUAGES
-from dgbook.nodal.longest import METHODS
+from dgbook.nodal.linear import METHODS
 from dgbook.nodal.solving import DTYPES, March
 
 MATTER = ("kappa", "rho")

@@ -19,7 +19,7 @@ from dgbook.maxwell.problem import CONDITIONS, FIELDS, FLUXES, PlaneWave, Scatte
 from dgbook.maxwell.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.fused import LANGUAGES
-from dgbook.nodal.longest import METHODS
+from dgbook.nodal.linear import METHODS
 from dgbook.nodal.solving import DTYPES, March
 
 WORDS = (*CONDITIONS, "incident", "scatterer")

@@ -14,7 +14,7 @@ from dgbook.linear.launch import Launcher, SplitLauncher, shape_of
 from dgbook.linear.plan import Plan
 from dgbook.linear.problem import System
 from dgbook.mesh import Mesh
-from dgbook.nodal.waves import WaveSolver
+from dgbook.nodal.linear import LinearSolver
 
 PATHS = {"fused": (Launcher, Plan), "split": (SplitLauncher, Plan)}
 """By name the launcher and the plan that it takes."""
@@ -23,7 +23,7 @@ REFERENCE_ARRAYS = {1: (7, 2), 2: (9, 2), 3: (12, 1)}
 same time: measured."""
 
 
-class Solver(WaveSolver):
+class Solver(LinearSolver):
     """Nodal DG in space and low-storage Runge-Kutta in time for u_t + sum_d A_d u_{x_d} = 0.
 
     ::

@@ -16,7 +16,7 @@ from dgbook.maxwell.plan import PaperPlan
 from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Launch
-from dgbook.nodal.waves import WaveSolver
+from dgbook.nodal.linear import LinearSolver
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes."""
@@ -24,7 +24,7 @@ REFERENCE_ARRAYS = (12, 1)
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
 
-class Solver(WaveSolver):
+class Solver(LinearSolver):
     """Nodal DG in space and low-storage Runge-Kutta in time for Maxwell's equations.
 
     ::

@@ -434,7 +434,7 @@ def test_the_memory_of_a_run_is_as_estimated(order, dtype):
 
 def test_what_did_not_fit_is_said_in_the_same_words(monkeypatch):
     solver = Solver(box((2, 2, 2)), 2, "float32", "cpu")
-    monkeypatch.setattr("dgbook.nodal.waves.HostSteps.__init__", _no_room)
+    monkeypatch.setattr("dgbook.nodal.linear.HostSteps.__init__", _no_room)
     message = r"48 elements of order 2 in float32 need about .*there was less\. Take .*coarser mesh"
     with pytest.raises(MemoryError, match=message):
         solver.run(noise(solver), 1e-9)

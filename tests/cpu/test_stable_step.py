@@ -8,8 +8,9 @@ import pytest
 from dgbook import acoustics, linear, maxwell
 from dgbook.mesh import box, read
 from dgbook.mesh.build import build
-from dgbook.nodal import longest, spectrum
-from dgbook.nodal.longest import FEW_STEPS, METHODS
+from dgbook.nodal import linear as nodal_linear
+from dgbook.nodal import spectrum
+from dgbook.nodal.linear import FEW_STEPS, METHODS
 from dgbook.time import lsrk45, stability
 
 ROOT = Path(__file__).parents[2]
@@ -144,7 +145,7 @@ def test_the_aeroplane():
     dt = solver.stable_dt()
     assert 3 < dt / solver.cfl_dt() < 3.5
     critical = solver.spectrum.eigenvalues
-    assert critical.real.min() * dt == pytest.approx(-4.657 * longest.SAFETY, rel=0.02)
+    assert critical.real.min() * dt == pytest.approx(-4.657 * nodal_linear.SAFETY, rel=0.02)
 
 
 # ---------------------------------------------------------------------------- when it is looked for
@@ -168,7 +169,9 @@ def test_what_is_not_found_is_the_formula(monkeypatch):
     solver = acoustics.Solver(mesh, 2, device="cpu")
     assert solver.spectrum is None and solver.stable_dt() == solver.cfl_dt()
     monkeypatch.undo()
-    monkeypatch.setattr(longest, "host_bytes", lambda: solver.memory_bytes() + 10 * 4 * 48 * 10 * 8)
+    monkeypatch.setattr(
+        nodal_linear, "host_bytes", lambda: solver.memory_bytes() + 10 * 4 * 48 * 10 * 8
+    )
     solver = acoustics.Solver(mesh, 2, device="cpu")
     assert solver.spectrum is None and solver.stable_dt() == solver.cfl_dt()
 

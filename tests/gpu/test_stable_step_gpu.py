@@ -6,7 +6,7 @@ import pytest
 from dgbook import acoustics, linear, maxwell
 from dgbook.gpu import device
 from dgbook.mesh import box
-from dgbook.nodal.longest import METHODS
+from dgbook.nodal.linear import METHODS
 
 GPU = device()
 pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)

@@ -9,7 +9,7 @@ from dgbook.maxwell.launch.incident import kernel
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import box
-from dgbook.nodal.longest import METHODS
+from dgbook.nodal.linear import METHODS
 
 SIMULATOR = device("simulator")
 CUBE = box((1, 1, 1))

@@ -1,31 +1,58 @@
-"""What solvers of waves share: right-hand sides, and stages in which something comes in."""
+"""What solvers of linear equations add: Runge-Kutta stages, and the longest step that is stable."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 
+from dgbook.arguments import check_choice, host_bytes
+from dgbook.gpu import Device
+from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming, Launch
-from dgbook.nodal.longest import LinearSolver
-from dgbook.nodal.solving import DeviceStepper, HostStepper
+from dgbook.nodal.solving import DeviceStepper, HostStepper, NodalSolver
+from dgbook.nodal.spectrum import VECTORS, Found, critical_eigenvalues
+from dgbook.time import lsrk45, ndb14, steps
+from dgbook.time.stability import longest_steps
+
+METHODS = {"lsrk45": lsrk45, "ndb14": ndb14}
+"""By name the Runge-Kutta methods that the kernels can take, all with two registers."""
+FEW_STEPS = 50
+"""Where ``cfl_dt()`` needs fewer steps than this, looking for a longer one costs about as much."""
+SAFETY = 0.95
+"""Of the longest step that the eigenvalues found allow; they are known to a percent or two."""
 
 
-class WaveSolver(LinearSolver):
-    """Nodal DG in space and low-storage Runge-Kutta in time, by launchers of whole stages.
+class LinearSolver(NodalSolver):
+    """Nodal DG in space and low-storage Runge-Kutta in time, for linear equations.
 
     Attributes
     ----------
     reference : module
         The family's, with `rhs` and `boundary_data`.
+    method : module
+        Of `METHODS`: the coefficients A, B and C, and `advance`.
     """
 
     reference: ClassVar[ModuleType]
 
+    def __init__(
+        self, mesh: Mesh, order: int, dtype: str, device: Device | str, method: str
+    ) -> None:
+        check_choice("method", method, METHODS)
+        super().__init__(mesh, order, dtype, device)
+        self.method = METHODS[method]
+
     # -- what a family says ------------------------------------------------------------------
+
+    @abstractmethod
+    def cfl_dt(self) -> float:
+        """A stable step by a closed formula, several times as short as need be."""
 
     def _launches(self) -> Sequence[Launch] | None:
         """What evaluates incoming fields on the device, see `Incoming`."""
@@ -56,9 +83,51 @@ class WaveSolver(LinearSolver):
         boundary_data = self.reference.boundary_data
         return Incoming(self.operator, self.device, boundary_data, self._launches())
 
+    @cached_property
+    def spectrum(self) -> Found | None:
+        """Eigenvalues of the operator, of which the one that limits the step has converged.
+
+        They are found once, by Arnoldi's method with the right-hand sides of this solver on its
+        device, 20 to 100 of them, and `spectrum.VECTORS` states of memory. None where they are not
+        found after `spectrum.MOST_PRODUCTS`, or memory does not hold those states.
+        """
+        shape = (len(self.fields), self.mesh.K, self.element.Np)
+        state = int(np.prod(shape)) * self.dtype.itemsize
+        memory = self.device.memory_bytes or host_bytes()
+        if self.memory_bytes() + (VECTORS + VECTORS // 2) * state > memory:
+            return None
+        start = np.random.default_rng(0).standard_normal(shape).astype(self.dtype)
+        if self.device.kind != "cpu":
+            start = self.launcher.upload(start)
+        stable = partial(longest_steps, self.method)
+        return critical_eigenvalues(self._product(), start, stable, self.device)
+
+    def stable_dt(self) -> float:
+        """The longest step that is stable, less five percent.
+
+        With it every eigenvalue of the operator lies inside of the Runge-Kutta method's region of
+        stability, see `spectrum`. Where the eigenvalues are not found it is ``cfl_dt()``. The first
+        call computes it, later ones remember it.
+        """
+        if self.spectrum is None:
+            return self.cfl_dt()
+        return SAFETY * float(longest_steps(self.method, self.spectrum.eigenvalues).min())
+
+    def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
+        """``stable_dt()``, or ``cfl_dt()`` where that takes fewer than `FEW_STEPS`."""
+        dt = self.cfl_dt()
+        count, _ = steps(t, t_end, dt)
+        return dt if count < FEW_STEPS else self.stable_dt()
+
     def _product(self) -> Callable[[Any, Any], None]:
+        """``apply(x, y)``: y = du/dt of the state x, both on the device, where nothing comes in."""
         if self.device.kind == "cpu":
-            return self._host_product(self.reference.rhs)
+            closed = replace(self.operator, sources=())
+
+            def apply(x: np.ndarray, y: np.ndarray) -> None:
+                y[:] = self.reference.rhs(closed, x)
+
+            return apply
         launcher, nothing = self.launcher, self.incoming().data
         return lambda x, y: launcher.rhs(x, nothing, y)
 
@@ -72,7 +141,7 @@ class WaveSolver(LinearSolver):
 class HostSteps(HostStepper):
     """Time steps by NumPy, in the operator's unknowns."""
 
-    def __init__(self, solver: WaveSolver, u: np.ndarray, dt: float) -> None:
+    def __init__(self, solver: LinearSolver, u: np.ndarray, dt: float) -> None:
         super().__init__(solver, solver._unknowns(u), dt, solver.method.advance)
 
     def step(self, t: float) -> None:
@@ -88,7 +157,7 @@ class HostSteps(HostStepper):
 class DeviceSteps(DeviceStepper):
     """Time steps by a launcher, in the operator's unknowns."""
 
-    def __init__(self, solver: WaveSolver, u: np.ndarray, t: float, dt: float, done: int) -> None:
+    def __init__(self, solver: LinearSolver, u: np.ndarray, t: float, dt: float, done: int) -> None:
         launcher, self.dt, self.method = solver.launcher, dt, solver.method
         self.nodal = solver._nodal
         self.incoming = solver.incoming()

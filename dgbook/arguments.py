@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -141,3 +141,20 @@ def check_jacobi_exponents(alpha: float, beta: float) -> None:
     for name, value in (("alpha", alpha), ("beta", beta)):
         if not value > -1:
             raise ValueError(f"{name} must be a number > -1, not {value!r}")
+
+
+def check_numbers(name: str, values: Sequence[float], n: int, positive: bool = True) -> tuple:
+    """Return n finite numbers, positive ones by default, as floats.
+
+    Raises
+    ------
+    ValueError
+        If they are not that.
+    """
+    values = tuple(values) if isinstance(values, Sequence | np.ndarray) else (values,)
+    if len(values) != n or not all(
+        isinstance(v, Real) and np.isfinite(v) and (v > 0 or not positive) for v in values
+    ):
+        allowed = f"{n} finite{', positive' if positive else ''} number{'s' if n > 1 else ''}"
+        raise ValueError(f"{name} = {values}; allowed: {allowed}")
+    return tuple(map(float, values))

@@ -9,21 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
+from dgbook.arguments import check_numbers
 from dgbook.mesh import Mesh
-
-
-def _numbers(name: str, values: Sequence[float], n: int, positive: bool = True) -> tuple:
-    values = tuple(values) if isinstance(values, Sequence | np.ndarray) else (values,)
-    if len(values) != n or not all(
-        isinstance(v, Real) and np.isfinite(v) and (v > 0 or not positive) for v in values
-    ):
-        allowed = f"{n} finite{', positive' if positive else ''} number{'s' if n > 1 else ''}"
-        raise ValueError(f"{name} = {values}; allowed: {allowed}")
-    return tuple(map(float, values))
+from dgbook.nodal.media import beyond
 
 
 @dataclass(frozen=True)
@@ -50,7 +41,7 @@ class CubeMode:
 
     def __post_init__(self) -> None:
         for name in ("kappa", "rho"):
-            object.__setattr__(self, name, *_numbers(name, getattr(self, name), 1))
+            object.__setattr__(self, name, *check_numbers(name, getattr(self, name), 1))
 
     @property
     def omega(self) -> float:
@@ -97,9 +88,9 @@ class PlaneWave:
 
     def __post_init__(self) -> None:
         for name in ("width", "kappa", "rho"):
-            object.__setattr__(self, name, *_numbers(name, getattr(self, name), 1))
-        object.__setattr__(self, "delay", *_numbers("delay", self.delay, 1, positive=False))
-        d = np.array(_numbers("direction", self.direction, 3, positive=False))
+            object.__setattr__(self, name, *check_numbers(name, getattr(self, name), 1))
+        object.__setattr__(self, "delay", *check_numbers("delay", self.delay, 1, positive=False))
+        d = np.array(check_numbers("direction", self.direction, 3, positive=False))
         if not d.any():
             raise ValueError(f"direction = {d.tolist()}; allowed: not all 0")
         object.__setattr__(self, "direction", tuple((d / np.linalg.norm(d)).tolist()))
@@ -158,10 +149,10 @@ class Interface:
     rho: Sequence[float] = (1.0, 2.0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "omega", *_numbers("omega", self.omega, 1))
-        object.__setattr__(self, "ky", *_numbers("ky", self.ky, 1, positive=False))
+        object.__setattr__(self, "omega", *check_numbers("omega", self.omega, 1))
+        object.__setattr__(self, "ky", *check_numbers("ky", self.ky, 1, positive=False))
         for name in ("kappa", "rho"):
-            object.__setattr__(self, name, _numbers(name, getattr(self, name), 2))
+            object.__setattr__(self, name, check_numbers(name, getattr(self, name), 2))
         largest = self.omega * min(np.sqrt(np.divide(self.rho, self.kappa)))
         if not 0 <= self.ky < largest:
             raise ValueError(f"ky = {self.ky}; allowed: from 0 to below omega / c = {largest:.6g}")
@@ -206,19 +197,8 @@ class Interface:
         ValueError
             If an element has vertices well on both sides.
         """
-        return np.asarray(self.kappa)[self._medium(mesh)]
+        return np.asarray(self.kappa)[beyond(mesh, 0.0)]
 
     def rho_of(self, mesh: Mesh) -> np.ndarray:
         """Density of each element, as ``kappa_of``."""
-        return np.asarray(self.rho)[self._medium(mesh)]
-
-    @staticmethod
-    def _medium(mesh: Mesh) -> np.ndarray:
-        x = mesh.vertices[mesh.elements, 0]
-        crossing = np.flatnonzero(x.min(axis=1) * x.max(axis=1) < -((1e-9 * np.ptp(x)) ** 2))
-        if len(crossing):
-            raise ValueError(
-                f"{len(crossing)} elements of the mesh, the first is {crossing[0]}, cross the "
-                "interface x = 0; allowed: faces on it"
-            )
-        return (x.mean(axis=1) > 0).astype(int)
+        return np.asarray(self.rho)[beyond(mesh, 0.0)]

@@ -21,9 +21,13 @@ import numpy as np
 
 from dgbook.gpu.kernel import HAS_NUMBA_CUDA, Kernel, cuda, pretended_device
 from dgbook.gpu.limits import ARCHITECTURES, WARP, resident_blocks
-from dgbook.gpu.source import CompilerNotFoundError, CudaKernel
+from dgbook.gpu.source import CudaKernel
 
 TOOLKIT = "/usr/local/cuda"  # where it is on Colab and on most other machines
+
+
+class CompilerNotFoundError(RuntimeError):
+    """A compiler is not installed here; the message says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,9 @@ def _ptx(kernel: Any, signature: tuple, cc: tuple[int, int]) -> tuple[str, str]:
         known = ", ".join(map(str, ARCHITECTURES))
         raise ValueError(f"cc = {cc!r}; compute capabilities known here are {known}")
     if isinstance(kernel, CudaKernel):
-        return kernel.ptx(cc), kernel.name
+        architecture = f"--gpu-architecture=compute_{cc[0]}{cc[1]}"
+        options = (architecture, *kernel.compiler_options)
+        return _nvrtc(kernel.code, str(kernel.path), options), kernel.name
     if not isinstance(kernel, Kernel):
         raise TypeError(
             f"kernel = {kernel!r}; allowed are kernels made by dgbook.gpu.jit or "
@@ -224,6 +230,41 @@ def _ptx(kernel: Any, signature: tuple, cc: tuple[int, int]) -> tuple[str, str]:
     with pretended_device(cc):
         ptx, _ = cuda.compile_ptx(kernel.py_func, types_, cc=cc, **options)
     return ptx, re.search(r"\.entry\s+([\w$]+)", ptx)[1]
+
+
+@lru_cache(maxsize=64)
+def _nvrtc(text: str, name: str, options: tuple[str, ...]) -> str:
+    """Compile CUDA C++ to PTX."""
+    try:
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()  # loads the library
+    except (ImportError, RuntimeError) as error:
+        raise CompilerNotFoundError(
+            "CUDA C++ is compiled by NVRTC, which was not found here: install dgbook[cuda12] or "
+            f"dgbook[cuda13] ({error})"
+        ) from error
+
+    def check(result: tuple) -> Any:
+        status, *values = result
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            said = nvrtc.nvrtcGetErrorString(status)[1].decode()
+            raise RuntimeError(f"{name}: NVRTC says {said}")
+        return values[0] if values else None
+
+    program = check(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
+    try:
+        arguments = [option.encode() for option in options]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            log = b" " * check(nvrtc.nvrtcGetProgramLogSize(program))
+            check(nvrtc.nvrtcGetProgramLog(program, log))
+            raise RuntimeError(f"{name}: {log.decode().strip(chr(0)).strip()[:2000]}")
+        ptx = b" " * check(nvrtc.nvrtcGetPTXSize(program))
+        check(nvrtc.nvrtcGetPTX(program, ptx))
+        return ptx.decode().rstrip(chr(0))
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
 
 
 def _installed(distribution: str) -> bool:

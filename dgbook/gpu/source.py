@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +36,6 @@ _TYPES = {
 }
 _VECTOR = re.compile(r"u?(char|short|int|float|double)([24])")
 _SPELLINGS = {np.float32: "float", np.float64: "double", np.int32: "int", np.int64: "long long"}
-
-
-class CompilerNotFoundError(RuntimeError):
-    """A compiler is not installed here; the message says how to get it."""
 
 
 @dataclass(frozen=True)
@@ -131,19 +127,6 @@ class CudaKernel:
             options += (f"--maxrregcount={self.options['max_registers']}",)
         module = cupy.RawModule(code=self.code, options=options, backend="nvrtc")
         return module.get_function(self.name)
-
-    def ptx(self, cc: tuple[int, int]) -> str:
-        """Compile to PTX for a compute capability; needs NVRTC, but no GPU and no driver.
-
-        Raises
-        ------
-        CompilerNotFoundError
-            Without NVRTC.
-        RuntimeError
-            If NVRTC refuses the source: the compiler's own words.
-        """
-        architecture = f"--gpu-architecture=compute_{cc[0]}{cc[1]}"
-        return _nvrtc(self.code, str(self.path), (architecture, *self.compiler_options))
 
     def __getitem__(self, configuration: tuple) -> Callable[..., None]:
         if not isinstance(configuration, tuple) or len(configuration) not in (2, 3):
@@ -333,38 +316,3 @@ def _parameter(kernel: str, declaration: str, defines: dict[str, str], code: str
 
 def _tuple(extent: Any) -> tuple:
     return extent if isinstance(extent, tuple) else (extent,)
-
-
-@lru_cache(maxsize=64)
-def _nvrtc(text: str, name: str, options: tuple[str, ...]) -> str:
-    """Compile CUDA C++ to PTX."""
-    try:
-        from cuda.bindings import nvrtc
-
-        nvrtc.nvrtcVersion()  # loads the library
-    except (ImportError, RuntimeError) as error:
-        raise CompilerNotFoundError(
-            "CUDA C++ is compiled by NVRTC, which was not found here: install dgbook[cuda12] or "
-            f"dgbook[cuda13] ({error})"
-        ) from error
-
-    def check(result: tuple) -> Any:
-        status, *values = result
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            said = nvrtc.nvrtcGetErrorString(status)[1].decode()
-            raise RuntimeError(f"{name}: NVRTC says {said}")
-        return values[0] if values else None
-
-    program = check(nvrtc.nvrtcCreateProgram(text.encode(), name.encode(), 0, [], []))
-    try:
-        arguments = [option.encode() for option in options]
-        (status,) = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
-        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            log = b" " * check(nvrtc.nvrtcGetProgramLogSize(program))
-            check(nvrtc.nvrtcGetProgramLog(program, log))
-            raise RuntimeError(f"{name}: {log.decode().strip(chr(0)).strip()[:2000]}")
-        ptx = b" " * check(nvrtc.nvrtcGetPTXSize(program))
-        check(nvrtc.nvrtcGetPTX(program, ptx))
-        return ptx.decode().rstrip(chr(0))
-    finally:
-        nvrtc.nvrtcDestroyProgram(program)

@@ -187,24 +187,6 @@ def tune(
     return Result(plans[fastest], trials, len(missing))
 
 
-def best(
-    name: str,
-    device: Device | str | None = None,
-    order: int = 0,
-    dtype: Any = "float32",
-    folder: str | os.PathLike | None = None,
-) -> dict[str, Any] | None:
-    """The fastest plan remembered for a kernel on a device, or None.
-
-    Returns
-    -------
-    dict or None
-        The plan's fields; lists in it have become tuples, so that ``Plan(**fields)`` is the
-        dataclass that was tuned.
-    """
-    return next(iter(ranked(name, device, order, dtype, folder)), None)
-
-
 def ranked(
     name: str,
     device: Device | str | None = None,
@@ -212,7 +194,10 @@ def ranked(
     dtype: Any = "float32",
     folder: str | os.PathLike | None = None,
 ) -> list[dict[str, Any]]:
-    """All plans remembered for a kernel on a device, the fastest first; see `best`."""
+    """All plans remembered for a kernel on a device, the fastest first.
+
+    Lists in a plan have become tuples, so that ``Plan(**fields)`` is the dataclass that was tuned.
+    """
     device = as_device(device)
     trials = _trials(_path(device, folder), _subject(name, device, order, dtype))
     ordered = sorted(trials, key=lambda trial: trial.seconds_median)

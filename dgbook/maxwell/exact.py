@@ -15,29 +15,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import hyp0f1
 
+from dgbook.arguments import check_numbers
 from dgbook.maxwell.problem import cross
 from dgbook.mesh import Mesh
+from dgbook.nodal.media import beyond
 
 
 def _check_count(name: str, value: int, least: int) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name} = {value!r}; allowed: whole numbers from {least}")
-
-
-def _check_numbers(name: str, values: Sequence[float], n: int, positive: bool) -> tuple:
-    values = tuple(values) if isinstance(values, Sequence | np.ndarray) else (values,)
-    if len(values) != n or not all(
-        isinstance(v, Real) and np.isfinite(v) and (v > 0 or not positive) for v in values
-    ):
-        allowed = f"{n} finite{', positive' if positive else ''} number{'s' if n > 1 else ''}"
-        raise ValueError(f"{name} = {values}; allowed: {allowed}")
-    return tuple(map(float, values))
 
 
 @dataclass(frozen=True)
@@ -77,7 +69,7 @@ class BoxMode:
         for name, least in (("m", 1), ("n", 1), ("p", 0)):
             _check_count(name, getattr(self, name), least)
         for name, positive in (("lengths", True), ("origin", False)):
-            values = _check_numbers(name, getattr(self, name), 3, positive)
+            values = check_numbers(name, getattr(self, name), 3, positive)
             object.__setattr__(self, name, values)
 
     @property
@@ -164,7 +156,7 @@ class SphereMode:
     root: int = 1
 
     def __post_init__(self) -> None:
-        (radius,) = _check_numbers("radius", self.radius, 1, positive=True)
+        (radius,) = check_numbers("radius", self.radius, 1, positive=True)
         object.__setattr__(self, "radius", radius)
         _check_count("l", self.l, 1)
         _check_count("root", self.root, 1)
@@ -264,7 +256,7 @@ class SlabMode:
         _check_count("mode", self.mode, 1)
         _check_count("q", self.q, 1)
         for name, n in (("epsilon", 2), ("mu", 2), ("lengths", 3)):
-            values = _check_numbers(name, getattr(self, name), n, positive=True)
+            values = check_numbers(name, getattr(self, name), n, positive=True)
             object.__setattr__(self, name, values)
         if not 0 < self.interface < self.lengths[0]:
             raise ValueError(
@@ -340,18 +332,8 @@ class SlabMode:
         ValueError
             If an element has vertices well on both sides.
         """
-        return np.asarray(self.epsilon)[self._medium(mesh)]
+        return np.asarray(self.epsilon)[beyond(mesh, self.interface)]
 
     def mu_of(self, mesh: Mesh) -> np.ndarray:
         """Permeability of each element, as ``epsilon_of``."""
-        return np.asarray(self.mu)[self._medium(mesh)]
-
-    def _medium(self, mesh: Mesh) -> np.ndarray:
-        x = mesh.vertices[mesh.elements, 0] - self.interface
-        crossing = np.flatnonzero(x.min(axis=1) * x.max(axis=1) < -((1e-9 * self.lengths[0]) ** 2))
-        if len(crossing):
-            raise ValueError(
-                f"{len(crossing)} elements of the mesh, the first is {crossing[0]}, cross "
-                f"interface = {self.interface}; allowed: faces on it"
-            )
-        return (x.mean(axis=1) > 0).astype(int)
+        return np.asarray(self.mu)[beyond(mesh, self.interface)]

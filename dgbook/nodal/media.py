@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dgbook.arguments import check_range
+from dgbook.mesh import Mesh
 
 
 def material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
@@ -23,3 +24,21 @@ def material(name: str, value: float | np.ndarray, K: int) -> np.ndarray:
         where = f" in element {k}" if values.shape else ""
         check_range(f"{name} = {float(values.flat[k])}{where}", values.flat[k])
     return np.broadcast_to(values, (K,))
+
+
+def beyond(mesh: Mesh, interface: float) -> np.ndarray:
+    """Which elements are on the far side of the plane x = interface, (K,): 0 or 1.
+
+    Raises
+    ------
+    ValueError
+        If an element has vertices well on both sides.
+    """
+    x = mesh.vertices[mesh.elements, 0] - interface
+    crossing = np.flatnonzero(x.min(axis=1) * x.max(axis=1) < -((1e-9 * np.ptp(x)) ** 2))
+    if len(crossing):
+        raise ValueError(
+            f"{len(crossing)} elements of the mesh, the first is {crossing[0]}, cross the "
+            f"interface x = {interface:g}; allowed: faces on it"
+        )
+    return (x.mean(axis=1) > 0).astype(int)

@@ -14,9 +14,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
-from dgbook.check.compile import Report, compile
+from dgbook.check.compile import CompilerNotFoundError, Report, compile
 from dgbook.gpu.kernel import Kernel
-from dgbook.gpu.source import CompilerNotFoundError, CudaKernel
+from dgbook.gpu.source import CudaKernel
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
 

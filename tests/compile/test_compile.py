@@ -8,10 +8,9 @@ import numba
 import numpy as np
 import pytest
 
-from dgbook.check.compile import Report, compile, sass
+from dgbook.check.compile import CompilerNotFoundError, Report, compile, sass
 from dgbook.gpu import cuda, jit
 from dgbook.gpu.limits import ARCHITECTURES
-from dgbook.gpu.source import CompilerNotFoundError
 
 # Not `from dgbook.gpu import compile`: a package may export the function by the module's name.
 module = importlib.import_module("dgbook.check.compile")

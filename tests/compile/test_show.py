@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dgbook.lab
-from dgbook.check.compile import Report
+from dgbook.check.compile import CompilerNotFoundError, Report
 from dgbook.gpu import cuda, jit
-from dgbook.gpu.source import CompilerNotFoundError, load
+from dgbook.gpu.source import load
 from dgbook.page.show import DARK, LIGHT, describe, show, source
 
 COPY = Path(dgbook.lab.__file__).with_name("copy.cu")

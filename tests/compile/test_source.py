@@ -9,8 +9,8 @@ import pytest
 
 import dgbook
 import dgbook.lab
-from dgbook.check.compile import compile
-from dgbook.gpu.source import CompilerNotFoundError, Parameter, load
+from dgbook.check.compile import CompilerNotFoundError, compile
+from dgbook.gpu.source import Parameter, load
 
 f4, f8 = np.float32, np.float64
 KERNELS = Path(__file__).with_name("kernels.cu")
@@ -61,13 +61,13 @@ def test_what_is_included_stands_in_the_code(tmp_path):
     kernel = load(path, "half", {"REAL": f4, "VECTOR": "float4"})
     assert kernel.text.count("#include") == 1 and "#include" not in kernel.code
     assert [file.name for file in kernel.files] == ["half.cu", "inner.cuh", "memory.cuh"]
-    assert str(f4(6).view(np.int32)) in kernel.ptx((9, 0))
+    assert str(f4(6).view(np.int32)) in compile(kernel, cc=(9, 0)).ptx
     inner.write_text("constexpr int ODD = 5;\nint wrong = undeclared;\n")
     with pytest.raises(RuntimeError, match=r'inner\.cuh.*line 2|inner\.cuh\(2\).*"undeclared"'):
-        kernel.ptx((9, 0))
+        compile(kernel, cc=(9, 0))
     path.write_text(path.read_text() + "int more = unseen;\n")
     with pytest.raises(RuntimeError, match=r'half\.cu.*line 3|half\.cu\(3\).*"unseen"'):
-        kernel.ptx((9, 0))
+        compile(kernel, cc=(9, 0))
     inner.unlink()
     with pytest.raises(FileNotFoundError, match=r'half\.cu says #include "inner\.cuh": no such'):
         _ = kernel.code

@@ -10,11 +10,10 @@ import pytest
 
 from dgbook import acoustics, euler
 from dgbook.acoustics import plan as acoustics_plan
-from dgbook.check.compile import _tool
+from dgbook.check.compile import CompilerNotFoundError, _tool
 from dgbook.euler import plan as euler_plan
 from dgbook.gpu import device
 from dgbook.gpu.plan import shipped
-from dgbook.gpu.source import CompilerNotFoundError
 from dgbook.mesh import box
 from dgbook.nodal.fused import FusedPlan
 

@@ -14,7 +14,12 @@ from dgbook.arguments import check_counts
 from dgbook.gpu import Device
 from dgbook.gpu import tune as module
 from dgbook.gpu.timing import Timing
-from dgbook.gpu.tune import as_plan, best, cache_folder, forget, ranked, tune
+from dgbook.gpu.tune import as_plan, cache_folder, forget, ranked, tune
+
+
+def best(*what, **where):
+    """The fastest plan remembered, or None."""
+    return next(iter(ranked(*what, **where)), None)
 
 
 @dataclass(frozen=True)

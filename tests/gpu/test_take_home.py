@@ -7,9 +7,8 @@ import subprocess
 import page_code
 import pytest
 
-from dgbook.check.compile import _tool
+from dgbook.check.compile import CompilerNotFoundError, _tool
 from dgbook.gpu import device
-from dgbook.gpu.source import CompilerNotFoundError
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="nvcc needs a compiler for the host")

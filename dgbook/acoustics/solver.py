@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -159,9 +158,6 @@ class Solver(LinearSolver):
 
     def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
         return self.operator.basis.to_nodal(unknowns)
-
-    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-        return reference.as_fields(values, shape)
 
     def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)

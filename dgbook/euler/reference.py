@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -208,15 +209,8 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
     return given_fields(operator.sources, operator.boundary_points, t, data, as_fields)
 
 
-def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
-    """What a function of space returned, four arrays or numbers, as an array (4, *shape).
-
-    Raises
-    ------
-    ValueError
-        If there are not four of them, or one does not have that shape.
-    """
-    return stacked_fields(values, shape, FIELDS, "the Euler equations")
+as_fields = partial(stacked_fields, names=FIELDS, equations="the Euler equations")
+"""``as_fields(values, shape)``: the four fields that a function of space returned, (4, *shape)."""
 
 
 def assemble(

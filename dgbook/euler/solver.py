@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -125,6 +124,7 @@ class Solver(NodalSolver):
     """
 
     fields = FIELDS
+    reference = reference
 
     def __init__(
         self,
@@ -166,26 +166,8 @@ class Solver(NodalSolver):
         rate = fastest * self.operator.face_scale.sum(axis=1)
         return 2.5 / ((2 * self.element.order + 1) * float(rate.max()))
 
-    def march(
-        self,
-        u: np.ndarray,
-        t_end: float,
-        dt: float | None = None,
-        t: float = 0.0,
-        done: int = 0,
-    ) -> March:
-        """As `NodalSolver.march`; where dt is not given it is ``stable_dt(u)``.
-
-        Raises
-        ------
-        ValueError
-            Also if u has a density or a pressure that is not positive.
-        """
-        fault = reference.unphysical(self.operator, self._state(u))
-        if fault:
-            what, k = fault
-            raise ValueError(f"u has {what} in element {k}; allowed: positive")
-        return super().march(u, t_end, dt, t, done)
+    def _fault(self, u: np.ndarray) -> tuple[str, int] | None:
+        return reference.unphysical(self.operator, u)
 
     def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
         return self.stable_dt(u)
@@ -228,9 +210,6 @@ class Solver(NodalSolver):
 
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
         return HostSteps(self, u, dt, rk4.advance)
-
-    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-        return reference.as_fields(values, shape)
 
 
 class FlowWatch(Watch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -145,15 +146,8 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
     return given_fields(operator.sources, operator.boundary_points, t, data, as_fields)
 
 
-def as_fields(values, shape: tuple[int, ...]) -> np.ndarray:
-    """What a function of space returned, six arrays or numbers, as an array (6, *shape).
-
-    Raises
-    ------
-    ValueError
-        If there are not six of them, or one does not have that shape.
-    """
-    return stacked_fields(values, shape, FIELDS, "Maxwell's equations")
+as_fields = partial(stacked_fields, names=FIELDS, equations="Maxwell's equations")
+"""``as_fields(values, shape)``: the six fields that a function of space returned, (6, *shape)."""
 
 
 def assemble(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -124,9 +123,6 @@ class Solver(LinearSolver):
 
     def _launches(self) -> Sequence[Launch] | None:
         return launches(self.operator, self.device)
-
-    def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
-        return reference.as_fields(values, shape)
 
     def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)

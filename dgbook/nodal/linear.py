@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -33,13 +33,9 @@ class LinearSolver(NodalSolver):
 
     Attributes
     ----------
-    reference : module
-        The family's, with `rhs` and `boundary_data`.
     method : module
         Of `METHODS`: the coefficients A, B and C, and `advance`.
     """
-
-    reference: ClassVar[ModuleType]
 
     def __init__(
         self, mesh: Mesh, order: int, dtype: str, device: Device | str, method: str

@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import numpy as np
 from tqdm.auto import tqdm
@@ -57,6 +58,8 @@ class NodalSolver(ABC):
     ----------
     fields : tuple of str
         Names of the n unknowns.
+    reference : module
+        The family's NumPy operator, with `rhs`, `boundary_data` and `as_fields`.
     mesh : Mesh
     element : NodalElement
     dtype : numpy.dtype
@@ -68,6 +71,7 @@ class NodalSolver(ABC):
     """
 
     fields: tuple[str, ...]
+    reference: ClassVar[ModuleType]
     jacobian: np.ndarray
     operator: Any
 
@@ -137,9 +141,9 @@ class NodalSolver(ABC):
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> Any:
         """On a device: what `HostStepper` is on the host, for steps dt from u at t + done dt."""
 
-    @abstractmethod
     def _fields(self, values: Any, shape: tuple[int, ...]) -> np.ndarray:
         """What a function of space returned, as an array (n, *shape)."""
+        return self.reference.as_fields(values, shape)
 
     @abstractmethod
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostStepper:
@@ -164,6 +168,10 @@ class NodalSolver(ABC):
     def _amplitude(self) -> float:
         """The largest value of a field that comes in through the boundary; inf if nobody knows."""
         return math.inf if self.operator.sources else 0.0
+
+    def _fault(self, u: np.ndarray) -> tuple[str, int] | None:
+        """What the equations forbid of a state, and the first element that has it; or None."""
+        return None
 
     def watch(self, march: March) -> Watch:
         """What looks at the states of a march, from where it is now.
@@ -261,11 +269,15 @@ class NodalSolver(ABC):
         Raises
         ------
         ValueError
-            As in `run`, or if `done` is not from 0 to the number of steps.
+            As in `run`, if `done` is not from 0 to the number of steps, or u is no state from
+            which the family's equations can start.
         MemoryError
             If memory does not suffice; the message says what a run needs.
         """
         u = self._state(u)
+        if fault := self._fault(u):
+            what, k = fault
+            raise ValueError(f"u has {what} in element {k}; allowed: positive")
         count, dt = steps(t, t_end, self._default_dt(u, t, t_end) if dt is None else dt)
         if not 0 <= done <= count:
             raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")

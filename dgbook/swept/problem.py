@@ -99,8 +99,24 @@ def _positive(name: str, value: float) -> None:
         raise ValueError(f"{name} = {value!r}; allowed: a positive, finite number")
 
 
+class FixedSteps(Problem):
+    """A problem whose distance of points dx and time step dt do not depend on their number."""
+
+    dx: float
+    dt: float
+
+    def spacing(self, n: int) -> float:
+        return self.dx
+
+    def time_step(self, n: int) -> float:
+        return self.dt
+
+    def points(self, n: int) -> np.ndarray:
+        return self.dx * np.arange(n)
+
+
 @dataclass(frozen=True)
-class Heat(Problem):
+class Heat(FixedSteps):
     """Heat conduction with insulated ends: T_t = alpha T_xx (magee2017, appendix B).
 
     Forward differences in time, central ones in space (equation 4):
@@ -147,15 +163,6 @@ class Heat(Problem):
     def weights(self) -> tuple[float, ...]:
         return (self.fourier,)
 
-    def spacing(self, n: int) -> float:
-        return self.dx
-
-    def time_step(self, n: int) -> float:
-        return self.dt
-
-    def points(self, n: int) -> np.ndarray:
-        return self.dx * np.arange(n)
-
     def initial(self, n: int) -> np.ndarray:
         """100 x (1 - x/L): the ends are colder than they will stay."""
         x, length = self.points(n), self.dx * (n - 1)
@@ -173,7 +180,7 @@ class Heat(Problem):
 
 
 @dataclass(frozen=True)
-class KuramotoSivashinsky(Problem):
+class KuramotoSivashinsky(FixedSteps):
     """The Kuramoto-Sivashinsky equation u_t = -u u_x - u_xx - u_xxxx, periodic (appendix C).
 
     Central differences on five points (equation 7) and the midpoint rule (8, 9). Chaotic: a
@@ -210,15 +217,6 @@ class KuramotoSivashinsky(Problem):
     @property
     def weights(self) -> tuple[float, ...]:
         return (self.dt / 2, self.dt)
-
-    def spacing(self, n: int) -> float:
-        return self.dx
-
-    def time_step(self, n: int) -> float:
-        return self.dt
-
-    def points(self, n: int) -> np.ndarray:
-        return self.dx * np.arange(n)
 
     def initial(self, n: int) -> np.ndarray:
         """2 cos(19 pi x / 128), with the nearest wavelength of which a whole number fits."""

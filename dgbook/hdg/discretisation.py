@@ -89,8 +89,8 @@ def faces_of(mesh: Mesh, order: int) -> Faces:
     matches = np.array([matches[tuple(p)] for p in vertex_permutations(dim).tolist()])
     to_face = np.tile(np.arange(matches.shape[1]), (*numbers.shape, 1))
     k, f = np.nonzero(second)
-    there = mesh.face_permutation[mesh.neighbors[k, f], mesh.neighbor_faces[k, f]]
-    to_face[k, f] = matches[there]
+    permutation = mesh.face_permutation[mesh.neighbors[k, f], mesh.neighbor_faces[k, f]]
+    to_face[k, f] = matches[permutation]
     return Faces(numbers, columns, second, slots, to_face, np.argsort(to_face, axis=2))
 
 
@@ -145,7 +145,7 @@ def make_tables(element: NodalElement, degree: int) -> Tables:
     dim, Np, Nfp = element.dim, element.Np, element.Nfp
     Nz = Np + (dim + 1) * Nfp
 
-    def own(f: int) -> slice:
+    def columns_of(f: int) -> slice:
         return slice(Np + f * Nfp, Np + (f + 1) * Nfp)
 
     inverse_mass = element.vandermonde @ element.vandermonde.T
@@ -153,7 +153,7 @@ def make_tables(element: NodalElement, degree: int) -> Tables:
     for a in range(dim):
         gradient[a, :, :Np] = -inverse_mass @ element.derivative[a].T @ element.mass
         for f, sign in ((a + 1, -1), (0, 1)):
-            gradient[a, :, own(f)] = (
+            gradient[a, :, columns_of(f)] = (
                 sign * inverse_mass[:, element.face_nodes[f]] @ element.face_mass
             )
 
@@ -162,7 +162,7 @@ def make_tables(element: NodalElement, degree: int) -> Tables:
         value, trace = np.zeros((2, len(points), Nz))
         value[:, :Np] = phi
         if face is not None:
-            trace[:, own(face)] = psi
+            trace[:, columns_of(face)] = psi
         return Points(weights, value, trace, phi @ gradient)
 
     points, weights = triangle_quadrature(degree) if dim == 2 else simplex_quadrature(dim, degree)
@@ -372,9 +372,9 @@ def _boundary_data(
             given_trace[numbers] = _projection(tables, element, values).transpose(1, 0, 2)
         else:
             number[k[rows], f[rows]] = rows
-            found = problem.condition(condition, points[:, rows], outward[:, rows])
-            for array, part in zip(affine, fields(found), strict=True):
-                array[..., rows, :] = getattr(found, part.name)
+            holds = problem.condition(condition, points[:, rows], outward[:, rows])
+            for array, part in zip(affine, fields(holds), strict=True):
+                array[..., rows, :] = getattr(holds, part.name)
     return number, Affine(*affine), given, given_trace.reshape(faces.count, -1)
 
 

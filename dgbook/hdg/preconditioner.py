@@ -87,26 +87,26 @@ def schwarz(matrix: BlockMatrix) -> BlockMatrix:
     Smith, Bjorstad, Gropp, "Domain Decomposition", Cambridge University Press, 1996.
     """
     m, values, columns = matrix.m, matrix.values, matrix.columns
-    there = partial(np.asarray, like=values)
+    like_values = partial(np.asarray, like=values)
     faces, second = elements_of(columns)
     n = faces.shape[1]
     share = 1 / np.bincount(faces.ravel(), minlength=matrix.faces)
     result = np.zeros_like(values)
     size = _together((n * m) ** 2 * matrix.dtype.itemsize)
     for first in range(0, len(faces), size):
-        own, side = faces[first : first + size], second[first : first + size]
-        slots = (columns[own][:, :, None] == own[:, None, :, None]).argmax(axis=3)
-        small = values[there(own[:, :, None]), there(slots)]
+        members, side = faces[first : first + size], second[first : first + size]
+        slots = (columns[members][:, :, None] == members[:, None, :, None]).argmax(axis=3)
+        small = values[like_values(members[:, :, None]), like_values(slots)]
         small = small.transpose(0, 1, 3, 2, 4).reshape(-1, n * m, n * m)
         inverses = _inverses(small).reshape(-1, n, m, n, m)
-        factors = there(share[own].astype(matrix.dtype))[:, :, None, None, None]
+        factors = like_values(share[members].astype(matrix.dtype))[:, :, None, None, None]
         inverses *= factors
         for i in range(n):
             for j in range(n):
                 # of one side of a face no two elements are, so that no block is added to twice
                 for mine in (side[:, i], ~side[:, i]):
-                    at = there(own[mine, i]), there(slots[mine, i, j])
-                    result[at] += inverses[:, i, :, j][there(np.flatnonzero(mine))]
+                    at = like_values(members[mine, i]), like_values(slots[mine, i, j])
+                    result[at] += inverses[:, i, :, j][like_values(np.flatnonzero(mine))]
     return BlockMatrix(result, columns)
 
 
@@ -269,13 +269,13 @@ def restricted(matrix: BlockMatrix, space: CoarseSpace) -> tuple[Any, Any, Any]:
         SciPy's, or CuPy's: (faces m, n), (faces m, n) and (n, n).
     """
     values, columns = matrix.values, matrix.columns
-    there, arrays = partial(np.asarray, like=values), sparse_arrays(values)
+    like_values, arrays = partial(np.asarray, like=values), sparse_arrays(values)
     Nfp, nl = space.values.shape
     faces, nb, m, n_c = matrix.faces, matrix.blocks, matrix.m, matrix.m // Nfp
-    B, numbers = there(space.values.astype(matrix.dtype)), there(space.numbers)
-    patch, slots = _patches(numbers[there(columns)].reshape(faces, -1))
+    B, numbers = like_values(space.values.astype(matrix.dtype)), like_values(space.numbers)
+    patch, slots = _patches(numbers[like_values(columns)].reshape(faces, -1))
     width, n = patch.shape[1], space.count * n_c
-    known = (numbers >= 0)[there(columns)].reshape(faces, nb, nl)
+    known = (numbers >= 0)[like_values(columns)].reshape(faces, nb, nl)
 
     product = np.zeros_like(values, shape=(faces, width, m, n_c))
     size = max(1, STACK // (nb * m * m * matrix.dtype.itemsize))
@@ -283,19 +283,19 @@ def restricted(matrix: BlockMatrix, space: CoarseSpace) -> tuple[Any, Any, Any]:
         some = slice(first, first + size)
         blocks = (values[some].reshape(-1, Nfp) @ B).reshape(-1, nb, m, n_c, nl)
         blocks *= known[some][:, :, None, None]
-        f = there(np.arange(first, first + len(blocks)))
+        f = like_values(np.arange(first, first + len(blocks)))
         for b in range(nb):
             for i in range(nl):
                 # no two at a time are the same face, so that nothing is added to twice
                 product[f, slots[some, b * nl + i]] += blocks[:, b, :, :, i]
-    components = there(np.arange(n_c))
+    components = like_values(np.arange(n_c))
     # A function that the boundary takes away has zeros here, in the column of another one.
-    of_patch, own = (np.maximum(k, 0)[..., None] * n_c + components for k in (patch, numbers))
+    of_patch, of_face = (np.maximum(k, 0)[..., None] * n_c + components for k in (patch, numbers))
 
     def csr(data: Any, indices: Any) -> Any:
         """A matrix with as many numbers in every row: data (faces, m, k), indices of its shape."""
         each = data.shape[2]
-        pointers = there(np.arange(0, faces * m * each + 1, each, dtype=np.int32))
+        pointers = like_values(np.arange(0, faces * m * each + 1, each, dtype=np.int32))
         indices = np.broadcast_to(indices, data.shape).reshape(-1).astype(np.int32)
         return arrays.csr_matrix((data.reshape(-1), indices, pointers), shape=(faces * m, n))
 
@@ -306,13 +306,13 @@ def restricted(matrix: BlockMatrix, space: CoarseSpace) -> tuple[Any, Any, Any]:
     # P has the same component in row and column.
     seen = np.zeros_like(values, shape=(faces, n_c, Nfp, nl))
     seen += B * (numbers >= 0)[:, None, None]
-    mine = np.broadcast_to(own.transpose(0, 2, 1)[:, :, None], seen.shape)
+    mine = np.broadcast_to(of_face.transpose(0, 2, 1)[:, :, None], seen.shape)
     P = csr(seen.reshape(faces, m, nl), mine.reshape(faces, m, nl))
     P.eliminate_zeros()
     # P^T A P: each face's share, (faces, nl, n_c; width, n_c).
     shares = np.einsum("fwcjd,jl->flcwd", product.reshape(faces, width, n_c, Nfp, n_c), B)
     shares *= (numbers >= 0)[:, :, None, None, None]
-    i = np.broadcast_to(own[..., None, None], shares.shape).reshape(-1)
+    i = np.broadcast_to(of_face[..., None, None], shares.shape).reshape(-1)
     j = np.broadcast_to(of_patch[:, None, None], shares.shape).reshape(-1)
     return P, AP, arrays.coo_matrix((shares.reshape(-1), (i, j)), shape=(n, n)).tocsr()
 
@@ -548,16 +548,16 @@ def hierarchy(A: Any, linear: int) -> tuple[list[Level], Any] | None:
         levels.append(Level(A, P, P.T.tocsr(), sweep, sweep))
         A = A[:linear, :linear]
     make = pyamg.ruge_stuben_solver if symmetric else pyamg.air_solver
-    found = make(for_pyamg(A), max_coarse=SMALL).levels
-    for level in found[:-1]:
-        own = [sparse.csr_array(matrix) for matrix in (level.A, level.P, level.R)]
+    made = make(for_pyamg(A), max_coarse=SMALL).levels
+    for level in made[:-1]:
+        matrices = [sparse.csr_array(matrix) for matrix in (level.A, level.P, level.R)]
         if symmetric:
-            before = after = [1 / abs(own[0]).sum(axis=1)]
+            before = after = [1 / abs(matrices[0]).sum(axis=1)]
         else:
-            inverse, kept = 1 / own[0].diagonal(), level.splitting.astype(bool)
+            inverse, kept = 1 / matrices[0].diagonal(), level.splitting.astype(bool)
             before, after = [], [np.where(kept, 0, inverse)] * 2 + [np.where(kept, inverse, 0)]
-        levels.append(Level(*own, before, after))
-    return levels, found[-1].A
+        levels.append(Level(*matrices, before, after))
+    return levels, made[-1].A
 
 
 def fewer_functions(A: Any, n_c: int) -> tuple[list[Level], Any] | None:

@@ -69,9 +69,9 @@ class System:
         for some in _stacks(d):
             change = local.local_traces(d, x, some).transpose(1, 0, 2)
             k = len(change)
-            own = self.response[some] @ change.reshape(k, -1, 1)
-            own = -(self.offset[some] + own[..., 0])
-            du[:, some] = own.reshape(k, d.n_c, -1).transpose(1, 0, 2)
+            answer = self.response[some] @ change.reshape(k, -1, 1)
+            answer = -(self.offset[some] + answer[..., 0])
+            du[:, some] = answer.reshape(k, d.n_c, -1).transpose(1, 0, 2)
         return State(self.state.u + step * du, self.state.trace + step * x)
 
 
@@ -105,9 +105,9 @@ def assemble(
     state = start(d) if state is None else state
     if place.kind != "cuda":
         return linearise(d, state)
-    found = linearise(on_device(d, place), to_device(state, place))
-    arrays = {name: place.to_numpy(getattr(found, name)) for name in ("rhs", "response", "offset")}
-    matrix = BlockMatrix(place.to_numpy(found.matrix.values), d.faces.columns)
+    system = linearise(on_device(d, place), to_device(state, place))
+    arrays = {name: place.to_numpy(getattr(system, name)) for name in ("rhs", "response", "offset")}
+    matrix = BlockMatrix(place.to_numpy(system.matrix.values), d.faces.columns)
     return System(d, state, matrix, **arrays)
 
 
@@ -199,8 +199,7 @@ def linearise(d: Discretisation, state: State) -> System:
         k = len(condensed.rhs)
         known = local.local_traces(d, jump, some).transpose(1, 0, 2).reshape(k, -1, 1)
         moved = condensed.matrix.reshape(k, outside, outside) @ known
-        own = condensed.rhs - moved.reshape(condensed.rhs.shape)
-        _add_to_faces(d, some, own, rhs)
+        _add_to_faces(d, some, condensed.rhs - moved.reshape(condensed.rhs.shape), rhs)
         _add_blocks(d, some, condensed.matrix, values)
     given = np.flatnonzero(d.given)
     values[given] = 0
@@ -218,40 +217,40 @@ def _stacks(d: Discretisation) -> Iterator[slice]:
 
 def stack_size(d: Discretisation) -> int:
     """Elements of a stack, so that its largest array has no more numbers than it may have."""
-    there = hasattr(d.jacobian, "__cuda_array_interface__")
+    on_gpu = hasattr(d.jacobian, "__cuda_array_interface__")
     largest = d.n_c**2 * d.Nz * max(d.Nz, len(d.tables.volume.weights))
-    return min(TOGETHER, max(1, (NUMBERS_ON_A_GPU if there else NUMBERS_AT_A_TIME) // largest))
+    return min(TOGETHER, max(1, (NUMBERS_ON_A_GPU if on_gpu else NUMBERS_AT_A_TIME) // largest))
 
 
-def _add_to_faces(d: Discretisation, some: slice, own: np.ndarray, total: np.ndarray) -> None:
+def _add_to_faces(d: Discretisation, some: slice, shares: np.ndarray, total: np.ndarray) -> None:
     """Add what some elements have for their faces, (k, n_c, nf Nfp), to a vector (faces, m).
 
     The two sides of a face one after the other: among the elements of one side a face is met once,
     so that nothing is added to twice at a time, and sums have the same order everywhere.
     """
-    k, faces = len(own), d.faces
-    own = own.reshape(k, d.n_c, d.mesh.dim + 1, -1).transpose(0, 2, 3, 1)  # (k, f, j, c)
+    k, faces = len(shares), d.faces
+    shares = shares.reshape(k, d.n_c, d.mesh.dim + 1, -1).transpose(0, 2, 3, 1)  # (k, f, j, c)
     order = faces.to_element[some, :, :, None]
-    own = np.take_along_axis(own, order, axis=2).transpose(0, 1, 3, 2).reshape(k, -1, d.m)
+    shares = np.take_along_axis(shares, order, axis=2).transpose(0, 1, 3, 2).reshape(k, -1, d.m)
     for mine in (~faces.second[some], faces.second[some]):
-        total[faces.numbers[some][mine]] += own[mine]
+        total[faces.numbers[some][mine]] += shares[mine]
 
 
-def _add_blocks(d: Discretisation, some: slice, own: np.ndarray, values: np.ndarray) -> None:
+def _add_blocks(d: Discretisation, some: slice, shares: np.ndarray, values: np.ndarray) -> None:
     """Add the condensed matrices of some elements to the blocks, without the given faces' columns.
 
     A row of blocks and a place in it get at most one block of each side of a face, but for block 0:
     no two elements of the same side are added to the same block.
     """
     faces, m, nf = d.faces, d.m, d.mesh.dim + 1
-    k = len(own)
-    own = own.reshape(k, d.n_c, nf, -1, d.n_c, nf, own.shape[2] // nf)
-    own = own.transpose(0, 2, 5, 3, 6, 1, 4)  # (k, f, g, j, j', c, c')
+    k = len(shares)
+    shares = shares.reshape(k, d.n_c, nf, -1, d.n_c, nf, shares.shape[2] // nf)
+    shares = shares.transpose(0, 2, 5, 3, 6, 1, 4)  # (k, f, g, j, j', c, c')
     numbers, order, second = faces.numbers[some], faces.to_element[some], faces.second[some]
     k_index = np.arange(k, like=numbers)[:, None, None]
     for f in range(nf):
         for g in range(nf):
-            block = own[:, f, g][k_index, order[:, f, :, None], order[:, g, None, :]]
+            block = shares[:, f, g][k_index, order[:, f, :, None], order[:, g, None, :]]
             block = block.transpose(0, 3, 1, 4, 2).reshape(k, m, m)
             row, slot, known = numbers[:, f], faces.slots[some, f, g], d.given[numbers[:, g]]
             for side in (~second[:, f], second[:, f]):

@@ -7,7 +7,6 @@ from pathlib import Path
 import meshio
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from dgbook import hdg
@@ -220,19 +219,6 @@ def test_gmres_that_does_not_arrive_is_no_traceback(capsys):
 # ------------------------------------------------------------------------------------- memory
 
 
-def fill(columns: np.ndarray, m: int) -> int:
-    """Blocks of L and U together, in the order that `direct` eliminates in."""
-    faces, nb = columns.shape
-    numbers = np.repeat(np.arange(faces), nb), columns.ravel()
-    # With a dominant diagonal nothing vanishes and no pivot is looked for.
-    values = np.where(numbers[0] == numbers[1], 4.0 * nb, 1.0)
-    graph = sparse.coo_array((values, numbers)).tocsc()
-    # SuperLU takes ten columns together where little is added to them, zeros that it stores.
-    relax = -(-10 // m)
-    factors = splu(graph, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, relax=relax)
-    return factors.nnz - faces  # both have a diagonal, which is stored once
-
-
 @pytest.mark.parametrize(("cells", "order", "n_c"), [((12, 12), 2, 4), ((3, 3, 3), 1, 1)])
 def test_fill_is_what_the_direct_solver_stores(cells, order, n_c, monkeypatch):
     """To the last number, where none of the blocks' vanishes."""
@@ -247,7 +233,7 @@ def test_fill_is_what_the_direct_solver_stores(cells, order, n_c, monkeypatch):
     matrix = random_matrix(box(cells), n_c, order, "float64", np.random.default_rng(1))
     m = matrix.m
     matrix.values[:, 0] += 50 * m * np.eye(m)
-    blocks = fill(matrix.columns, m)
+    blocks = solver.fill(matrix.columns, m)
     solver.direct(matrix, np.ones((matrix.faces, m)))
     assert counted[-1] == blocks * m * m + matrix.shape[0]
 
@@ -256,7 +242,7 @@ def test_fill_is_what_the_direct_solver_stores(cells, order, n_c, monkeypatch):
 def test_fill_is_about_what_is_said_before_it_is_counted(cells):
     columns = face_columns(box(cells))
     said = solver.about_fill(len(cells), len(columns))
-    assert 0.7 < said / fill(columns, 1000) < 1.4
+    assert 0.7 < said / solver.fill(columns, 1000) < 1.4
 
 
 @pytest.mark.parametrize(

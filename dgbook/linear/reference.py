@@ -10,7 +10,7 @@ import numpy as np
 from dgbook.element import NodalElement
 from dgbook.linear.problem import System, incoming, jump_matrix, mirror
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
-from dgbook.nodal.boundary import conditions_of_faces, given_fields
+from dgbook.nodal.boundary import conditions_of_faces, given_fields, stacked_fields
 from dgbook.nodal.trace import Trace, trace
 
 
@@ -122,12 +122,7 @@ def as_fields(values, system: System, shape: tuple[int, ...]) -> np.ndarray:
     """
     if not isinstance(values, list | tuple) and np.ndim(values) <= len(shape):
         values = [values]
-    if len(values) != system.n:
-        raise ValueError(
-            f"the function returned {len(values)} fields; the system {system.name!r} has "
-            f"{system.n}: {', '.join(system.fields)}"
-        )
-    return np.stack([np.broadcast_to(np.asarray(v, dtype=np.float64), shape) for v in values])
+    return stacked_fields(values, shape, system.fields, f"the equations of {system.name!r}")
 
 
 def assemble(

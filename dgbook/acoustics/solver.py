@@ -142,6 +142,9 @@ class Solver(LinearSolver):
         faces = (self.operator.face_scale * self.operator.stiffness).sum(axis=1)
         return 4 / ((self.element.order + 1) ** 2 * float((self.operator.speed * faces).max()))
 
+    def _speeds(self) -> np.ndarray:
+        return self.operator.speed
+
     def _numbers(self) -> tuple[int, int]:
         """The state, the residual, and du/dt or the new state; with a thread an element the fluxes.
 

@@ -76,18 +76,11 @@ class Device:
             return float(np.einsum("i,i->", array.ravel(), array.ravel(), dtype=np.float64))
 
     def dots(self, rows: Any, vector: Any) -> np.ndarray:
-        """``rows @ vector`` on the host, in fp64; both are arrays of this device.
+        """``rows @ vector`` on the host, summed in their precision; both are arrays of this device.
 
         The device waits for the host.
         """
-        if self.kind == "cuda":
-            import cupy
-
-            sums = cupy.empty(len(rows), np.float64)
-            for row, total in zip(rows, sums, strict=True):
-                _dot()(row, vector, total)
-            return sums.get()
-        return (rows @ vector).astype(np.float64)
+        return self.to_numpy(rows @ vector).astype(np.float64)
 
     def subtract(self, rows: Any, coefficients: np.ndarray, vector: Any) -> None:
         """``vector -= coefficients @ rows``, by one pass; the coefficients are on the host."""
@@ -251,16 +244,6 @@ def _sum_of_squares() -> Any:
 
     return cupy.ReductionKernel(
         "T x", "float64 y", "(double)x * (double)x", "a + b", "y = a", "0", "sum_of_squares"
-    )
-
-
-@lru_cache
-def _dot() -> Any:
-    """As `_sum_of_squares`, of the products of two arrays."""
-    import cupy
-
-    return cupy.ReductionKernel(
-        "T x, T y", "float64 z", "(double)x * (double)y", "a + b", "z = a", "0", "dot"
     )
 
 

@@ -97,10 +97,9 @@ class Launcher(launching.Launcher):
         state[:, : self.nodes] = u.reshape(self.shape.n, -1)
         return self.device.array(state)
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (n, K, Np)."""
-        host = self.device.to_numpy(state)[:, : self.nodes]
-        return np.ascontiguousarray(host).reshape(self.shape.n, -1, self.shape.Np)
+    def part(self, state: Any, places: slice) -> Any:
+        """A state of some elements, an array (n, places, Np) of the device."""
+        return state.reshape(self.shape.n, -1, self.shape.Np)[:, places]
 
     def set_ghosts(self, state: Any, data: Any) -> None:
         """Copy what is given on the boundary, flat (n nb Nfp,), behind the elements."""

@@ -13,7 +13,7 @@ from dgbook.linear import reference
 from dgbook.linear.launch import Launcher, SplitLauncher, shape_of
 from dgbook.linear.plan import Plan
 from dgbook.linear.problem import System
-from dgbook.mesh import Mesh
+from dgbook.mesh import Mesh, geometric_factors
 from dgbook.nodal.linear import LinearSolver
 
 PATHS = {"fused": (Launcher, Plan), "split": (SplitLauncher, Plan)}
@@ -113,6 +113,9 @@ class Solver(LinearSolver):
         """
         fastest = float(self.operator.speeds.sum(axis=1).max())
         return 4 / ((self.element.order + 1) ** 2 * fastest)
+
+    def _speeds(self) -> np.ndarray:
+        return self.system.speed(geometric_factors(self.mesh).normals).max(axis=1)
 
     def _numbers(self) -> tuple[int, int]:
         """On a device the state, the residual and du/dt or the new state, geometry and links."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -91,11 +92,13 @@ class Microblocks:
         packed[:, :, : K_M * n] = per_slot.reshape(fields, self.n_M, K_M * n)
         return packed.ravel()
 
-    def unpack(self, packed: np.ndarray, n: int) -> np.ndarray:
-        """The inverse of `pack`, for n values an element: (fields, K, n)."""
+    def unpack(self, packed: Any, n: int, elements: slice = slice(None)) -> Any:
+        """The inverse of `pack`, for n values per element: (fields, elements, n) of some or all."""
         K_M = self.shape.K_M
         values = packed.reshape(-1, self.n_M, padded(K_M * n, HALF_WARP))[:, :, : K_M * n]
-        return values.reshape(len(values), self.n_M * K_M, n)[:, self.slots]
+        values = values.reshape(len(values), self.n_M, K_M, n)
+        slots = np.asarray(self.slots[elements], like=packed)
+        return values[:, slots // K_M, slots % K_M]
 
     def _begin(self, slots: np.ndarray, microblock: int, element: int) -> np.ndarray:
         return slots // self.shape.K_M * microblock + slots % self.shape.K_M * element

@@ -111,6 +111,9 @@ class Solver(LinearSolver):
         rate = self.operator.speed * self.operator.face_scale.sum(axis=1)
         return 4 / ((self.element.order + 1) ** 2 * float(rate.max()))
 
+    def _speeds(self) -> np.ndarray:
+        return self.operator.speed
+
     def _numbers(self) -> tuple[int, int]:
         """On the fused path the state before and after and the residual.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,13 @@ from dgbook.gpu import Device
 
 MOST = 2**32
 """Entries that indices of 32 bits can number."""
+PIECE = 2**13
+"""Elements that are converted together: what that takes is little beside the state."""
+
+
+def pieces(K: int) -> Iterator[slice]:
+    """Up to `PIECE` of K places at a time."""
+    return (slice(first, min(first + PIECE, K)) for first in range(0, K, PIECE))
 
 
 class Launcher(ABC):
@@ -72,9 +79,23 @@ class Launcher(ABC):
     def upload(self, u: np.ndarray) -> Any:
         """A state (fields, K, Np) on the device."""
 
+    @property
+    def elements(self) -> np.ndarray:
+        """The number of the element at each place of a state, (K,)."""
+        return np.arange(self.operator.mesh.K)
+
     @abstractmethod
+    def part(self, state: Any, places: slice) -> Any:
+        """A state at some places, an array (fields, places, Np) of the device."""
+
     def download(self, state: Any) -> np.ndarray:
         """A state of the device as a NumPy array (fields, K, Np)."""
+        elements = self.elements
+        fields, _, Np = self.part(state, slice(0, 1)).shape
+        u = np.empty((fields, len(elements), Np), self.real)
+        for places in pieces(len(elements)):
+            u[:, elements[places]] = self.device.to_numpy(self.part(state, places))
+        return u
 
     def _on_device(
         self, integers: Mapping[str, np.ndarray], reals: Mapping[str, np.ndarray]

@@ -15,10 +15,11 @@ from dgbook.arguments import check_choice, host_bytes
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming, Launch
+from dgbook.nodal.launching import pieces
 from dgbook.nodal.solving import DeviceStepper, HostStepper, NodalSolver
-from dgbook.nodal.spectrum import VECTORS, Found, critical_eigenvalues
+from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.time import lsrk45, ndb14, steps
-from dgbook.time.stability import longest_steps
+from dgbook.time.stability import accurate_angle, longest_steps
 
 METHODS = {"lsrk45": lsrk45, "ndb14": ndb14}
 """By name the Runge-Kutta methods that the kernels can take, all with two registers."""
@@ -26,6 +27,15 @@ FEW_STEPS = 50
 """Where ``cfl_dt()`` needs fewer steps than this, looking for a longer one costs about as much."""
 SAFETY = 0.95
 """Of the longest step that the eigenvalues found allow; they are known to a percent or two."""
+FIELD_SAFETY = 0.97
+"""And of the one that the field of values allows: the search has seen nearly all of it."""
+ERROR, PERIODS = 1e-6, 10
+"""A wave that a mesh resolves to this error after so many periods gets steps that add no more."""
+WAVELENGTH = (
+    *(2039.6, 106.58, 26.146, 10.774, 5.791, 3.6346, 2.5186, 1.8642),
+    *(1.4518, 1.1707, 0.97178, 0.82404, 0.71175, 0.62314, 0.55263),
+)
+"""Elements per wavelength with that error, on a uniform line with the upwind flux: N = 1 to 15."""
 
 
 class LinearSolver(NodalSolver):
@@ -49,6 +59,10 @@ class LinearSolver(NodalSolver):
     @abstractmethod
     def cfl_dt(self) -> float:
         """A stable step by a closed formula, several times as short as need be."""
+
+    @abstractmethod
+    def _speeds(self) -> np.ndarray:
+        """Of the fastest wave in each element, (K,)."""
 
     def _launches(self) -> Sequence[Launch] | None:
         """What evaluates incoming fields on the device, see `Incoming`."""
@@ -81,39 +95,83 @@ class LinearSolver(NodalSolver):
 
     @cached_property
     def spectrum(self) -> Found | None:
-        """Eigenvalues of the operator, of which the one that limits the step has converged.
+        """The operator's field of values in the energy norm, and eigenvalues.
 
-        They are found once, by Arnoldi's method with the right-hand sides of this solver on its
-        device, 20 to 100 of them, and `spectrum.VECTORS` states of memory. None where they are not
-        found after `spectrum.MOST_PRODUCTS`, or memory does not hold those states.
+        It is found once, by Arnoldi's method with the right-hand sides of this solver on its
+        device, 20 to 100 of them, and `spectrum.VECTORS` states of memory. None where memory does
+        not hold those states.
         """
         shape = (len(self.fields), self.mesh.K, self.element.Np)
         state = int(np.prod(shape)) * self.dtype.itemsize
         memory = self.device.memory_bytes or host_bytes()
         if self.memory_bytes() + (VECTORS + VECTORS // 2) * state > memory:
             return None
-        start = np.random.default_rng(0).standard_normal(shape).astype(self.dtype)
+        start = np.random.default_rng(0).standard_normal(shape, np.float32).astype(self.dtype)
         if self.device.kind != "cpu":
             start = self.launcher.upload(start)
         stable = partial(longest_steps, self.method)
-        return critical_eigenvalues(self._product(), start, stable, self.device)
+        return field_of_values(self._product(), start, stable, self._energies, self.device)
 
     def stable_dt(self) -> float:
-        """The longest step that is stable, less five percent.
+        """A step close to the longest that is stable.
 
-        With it every eigenvalue of the operator lies inside of the Runge-Kutta method's region of
-        stability, see `spectrum`. Where the eigenvalues are not found it is ``cfl_dt()``. The first
-        call computes it, later ones remember it.
+        With it the operator's field of values lies inside of the Runge-Kutta method's region of
+        stability, and its eigenvalues with some room to spare, see `dgbook.nodal.spectrum`.
+        Where these are not found it is ``cfl_dt()``. The first call computes it, later ones
+        remember it.
         """
         if self.spectrum is None:
             return self.cfl_dt()
-        return SAFETY * float(longest_steps(self.method, self.spectrum.eigenvalues).min())
+        of_field = longest_steps(self.method, self.spectrum.field).min()
+        of_eigenvalues = longest_steps(self.method, self.spectrum.eigenvalues).min()
+        return float(min(FIELD_SAFETY * of_field, SAFETY * of_eigenvalues))
+
+    def accurate_dt(self) -> float:
+        """The step above which the Runge-Kutta method's own error may show.
+
+        Of a wave that elements of this order resolve to `ERROR` after `PERIODS` periods, time adds
+        no more to the error. The elements are those of a mesh that is uniform, as large as this one
+        has them: the median by volume of the time in which a wave crosses an element, a corner of a
+        cube. Where the mesh is graded its smallest elements make `stable_dt` shorter.
+        """
+        d = self.mesh.dim
+        crossing = 2 * self.jacobian ** (1 / d) / self._speeds()
+        order = np.argsort(crossing)
+        volume = np.cumsum(self.jacobian[order])
+        median = crossing[order][np.searchsorted(volume, volume[-1] / 2)]
+        period = WAVELENGTH[self.element.order - 1] * median
+        return period * accurate_angle(self.method, ERROR, PERIODS) / (2 * np.pi)
 
     def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
-        """``stable_dt()``, or ``cfl_dt()`` where that takes fewer than `FEW_STEPS`."""
+        """The shorter of ``stable_dt()`` and ``accurate_dt()``, but not below ``cfl_dt()``.
+
+        Where ``cfl_dt()`` takes fewer than `FEW_STEPS`, it is that.
+        """
         dt = self.cfl_dt()
         count, _ = steps(t, t_end, dt)
-        return dt if count < FEW_STEPS else self.stable_dt()
+        if count < FEW_STEPS:
+            return dt
+        return max(dt, min(self.stable_dt(), self.accurate_dt()))
+
+    def _energies(self, rows: Any) -> np.ndarray:
+        """Inner products in the energy norm of the operator's unknowns, by twos, on the host."""
+        on_host = self.device.kind == "cpu"
+        shape = (len(rows), len(self.fields), self.mesh.K, self.element.Np)
+        elements = np.arange(self.mesh.K) if on_host else self.launcher.elements
+        # From unknowns to coefficients of orthonormal polynomials, and what fields count for.
+        unit = self._nodal(np.eye(self.element.Np, dtype=self.dtype)[None])[0]
+        modes = np.asarray(unit @ self.element.inverse_vandermonde.T, like=rows)
+        weights = np.sqrt(self._energy_weights() * self.jacobian)
+        sums = np.zeros((len(rows), len(rows)))
+        for places in pieces(self.mesh.K):
+            if on_host:
+                values = rows.reshape(shape)[:, :, places]
+            else:
+                values = np.stack([self.launcher.part(row, places) for row in rows])
+            weight = np.asarray(weights[:, elements[places]], like=rows)
+            flat = (values @ modes * weight[..., None]).reshape(len(rows), -1)
+            sums += self.device.to_numpy(flat @ flat.T)
+        return sums
 
     def _product(self) -> Callable[[Any, Any], None]:
         """``apply(x, y)``: y = du/dt of the state x, both on the device, where nothing comes in."""

@@ -1,8 +1,17 @@
-"""The eigenvalues that limit a time step, by Arnoldi's method with a solver's own right-hand side.
+"""What limits a time step, by Arnoldi's method with a solver's own right-hand side.
+
+Eigenvalues alone do not: where what leaves a domain does not come back, as a flow through an open
+channel, the eigenvalues of an upwind operator are those of single elements, and a step that is
+stable by them lets a disturbance grow by orders of magnitude before it has left. The field of
+values in the energy norm, all <u, L u> of unit length, knows better: where R is bounded by one on
+it, no number of steps amplifies anything by more than 2.42 (Crouzeix and Palencia). It holds the
+eigenvalues, and for waves between walls is hardly larger than what they span.
 
 References
 ----------
-Stewart, "A Krylov-Schur algorithm for large eigenproblems", SIAM J. Matrix Anal. Appl. 23, 2002.
+Crouzeix and Palencia, "The numerical range is a (1 + sqrt 2)-spectral set", SIAM J. Matrix Anal.
+Appl. 38, 2017. Stewart, "A Krylov-Schur algorithm for large eigenproblems", SIAM J. Matrix Anal.
+Appl. 23, 2002.
 """
 
 from __future__ import annotations
@@ -21,8 +30,10 @@ KEPT = 8
 """How many of them a restart keeps, the ones that span the most critical eigenvectors."""
 TOLERANCE = 1e-2
 """Of the critical eigenvalue: its residual in these units has converged."""
-MOST_PRODUCTS = 300
-"""Right-hand sides after which the search is given up."""
+MOST_PRODUCTS = 100
+"""Right-hand sides after which the search ends: eigenvalues that do not converge limit nothing."""
+DIRECTIONS = 121
+"""In which the field of values is measured, from one real direction to the other."""
 
 
 class Found(NamedTuple):
@@ -30,26 +41,33 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    eigenvalues : (n,) complex
-        Approximations, of which the most critical one has converged.
+    field : (n,) complex
+        Points of the boundary of the field of values, of the operator on the space searched. Below
+        the real axis it is the same.
+    eigenvalues : (m,) complex
+        Approximations, of which the most critical one has converged or `products` were too many.
     products : int
         Right-hand sides that it took.
     """
 
+    field: np.ndarray
     eigenvalues: np.ndarray
     products: int
 
 
-def critical_eigenvalues(
+def field_of_values(
     apply: Callable[[Any, Any], None],
     start: Any,
     steps: Callable[[np.ndarray], np.ndarray],
+    energies: Callable[[Any], np.ndarray],
     device: Device,
-) -> Found | None:
-    """Approximate the eigenvalues of a real operator that allow the shortest steps.
+) -> Found:
+    """Approximate the field of values of a real operator where it allows the shortest steps.
 
     Arnoldi's method finds the outermost eigenvalues first. As the method of Krylov and Schur it
-    restarts with what belongs to the most critical of them, so that few vectors are in memory.
+    restarts with what belongs to the most critical of them, so that few vectors are in memory. When
+    the most critical one has converged, or the search has taken long enough, the field of values is
+    that of the operator on the vectors in memory.
 
     Parameters
     ----------
@@ -59,13 +77,11 @@ def critical_eigenvalues(
         The first vector, which should be random: it must have a part of every eigenvector.
     steps : function
         ``steps(eigenvalues)`` is the longest step that each of them allows.
+    energies : function
+        ``energies(rows)`` are the inner products of vectors by twos in the energy norm, on the
+        host: (k, k) of k rows.
     device : Device
         Where the vectors are.
-
-    Returns
-    -------
-    Found or None
-        None if `MOST_PRODUCTS` were not enough.
     """
     n = start.size
     most = min(VECTORS, n)
@@ -74,7 +90,7 @@ def critical_eigenvalues(
     basis[0] = start.reshape(-1) / device.sum_of_squares(start) ** 0.5
     S = np.zeros((most + 1, most))  # L basis[:m] = S[:m + 1, :m]^T basis[:m + 1]
     kept, products = 0, 0
-    while products < MOST_PRODUCTS:
+    while True:
         m = most
         for j in range(kept, most):
             x.reshape(-1)[:] = basis[j]
@@ -90,14 +106,32 @@ def critical_eigenvalues(
         ritz, vectors = np.linalg.eig(S[:m, :m])
         critical = int(np.argmin(steps(ritz)))
         residual = abs(S[m, :m] @ vectors[:, critical])
-        if m < most or m == n or residual <= TOLERANCE * abs(ritz[critical]):
-            return Found(ritz, products)
+        converged = m < most or m == n or residual <= TOLERANCE * abs(ritz[critical])
+        if converged or products >= MOST_PRODUCTS:
+            field = _boundary(S[: m + 1, :m], energies(basis[: m + 1]))
+            return Found(field, ritz, products)
         T, Q, kept = _critical_first(S[:m, :m], steps, np.sort(steps(ritz))[KEPT - 1])
         _combine(basis, Q[:, :kept], m, device)
         last = S[m, :m] @ Q[:, :kept]
         S[:] = 0
         S[:kept, :kept], S[kept, :kept] = T[:kept, :kept], last
-    return None
+
+
+def _boundary(S: np.ndarray, G: np.ndarray) -> np.ndarray:
+    """Points of the field of values of L on v_1 ... v_m, where L v_j = sum_i S_ij v_i.
+
+    G are the inner products of v_1 ... v_m+1. With G_m = C C^T, C^-T z are the coefficients of
+    vectors that are as long as z.
+    """
+    m = S.shape[1]
+    scale = np.sqrt(np.diag(G))  # energies of vectors on small and on large elements differ widely
+    scale[scale == 0] = 1.0  # the vector behind an invariant space
+    C = np.linalg.cholesky((G / scale / scale[:, None])[:m, :m])
+    H = np.linalg.solve(C, (G @ S)[:m] / scale[:m, None])
+    H = np.linalg.solve(C, (H / scale[:m]).T).T
+    turns = np.exp(1j * np.linspace(0, np.pi, DIRECTIONS))[:, None, None]
+    farthest = np.linalg.eigh((turns * H + (turns * H).conj().swapaxes(1, 2)) / 2)[1][..., -1]
+    return np.einsum("ni,ij,nj->n", farthest.conj(), H, farthest)
 
 
 def _critical_first(

@@ -58,6 +58,31 @@ def longest_steps(method: ModuleType, eigenvalues: np.ndarray) -> np.ndarray:
 
 
 @lru_cache
+def accurate_angle(method: ModuleType, error: float, periods: float) -> float:
+    """The angle by which an oscillation may turn per step, for an error after so many periods.
+
+    Parameters
+    ----------
+    method : module
+        A low-storage method such as `dgbook.time.lsrk45`.
+    error : float
+        Allowed, of an oscillation of unit amplitude.
+    periods : float
+    """
+    powers = polynomial(method)[::-1]
+
+    def too_long(angle: float) -> bool:
+        count = 2 * np.pi * periods / angle
+        return abs(np.polyval(powers, 1j * angle) ** count - np.exp(2j * np.pi * periods)) > error
+
+    inside, outside = 0.0, 1.0
+    for _ in range(40):
+        middle = (inside + outside) / 2
+        inside, outside = (inside, middle) if too_long(middle) else (middle, outside)
+    return inside
+
+
+@lru_cache
 def _boundary(method: ModuleType) -> np.ndarray:
     """Distance from the origin at which each of the rays first leaves the region of stability."""
     powers = polynomial(method)[::-1]

@@ -241,30 +241,34 @@ class BernsteinFusedLauncher(FusedStage):
         """A state (4, K, Np) of control points on the device."""
         state = np.zeros((self.K + SPARE, self.shape.Np * len(FIELDS)), self.real)
         points = np.moveaxis(u, 0, 2)[self.order].astype(np.float64)  # (K, Np, 4)
-        points[..., 1:] = points[..., 1:] @ np.linalg.inv(self._columns())
+        points[..., 1:] = points[..., 1:] @ np.linalg.inv(self._columns(slice(self.K)))
         planes = points.reshape(self.K, self.shape.Np, -1, self._together).swapaxes(1, 2)
         state[: self.K] = planes.reshape(self.K, -1)
         return self.device.array(state.ravel())
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (4, K, Np) of control points."""
-        host = self.device.to_numpy(state).reshape(self.K + SPARE, -1)[: self.K]
-        planes = host.reshape(self.K, -1, self.shape.Np, self._together).swapaxes(1, 2)
-        host = planes.reshape(self.K, self.shape.Np, len(FIELDS))
-        u = np.empty((len(FIELDS), self.K, self.shape.Np), self.real)
-        u[0, self.order] = host[..., 0]
-        u[1:, self.order] = np.moveaxis(host[..., 1:] @ self._columns(), 2, 0)
-        return u
+    @property
+    def elements(self) -> np.ndarray:
+        """The elements along the curve, (K,)."""
+        return self.order
+
+    def part(self, state: Any, places: slice) -> Any:
+        """A state of control points at some places, an array (4, places, Np) of the device."""
+        values = state.reshape(self.K + SPARE, -1)[places]
+        planes = values.reshape(len(values), -1, self.shape.Np, self._together).swapaxes(1, 2)
+        points = planes.reshape(len(values), self.shape.Np, len(FIELDS))
+        columns = self.device.array(self._columns(places))
+        points = np.concatenate([points[..., :1], points[..., 1:] @ columns], axis=2)
+        return np.moveaxis(points, 2, 0)
 
     @property
     def _together(self) -> int:
         """Numbers of a point that lie together: all four, in CUDA C++ 16 bytes of them."""
         return BYTES // self.shape.itemsize if self.plan.language == "cuda" else len(FIELDS)
 
-    def _columns(self) -> np.ndarray:
-        """From W to v: v = sum_m W_m (2/J) dx/dr_m; ``[k, m, d]``, along the curve, float64."""
+    def _columns(self, places: slice) -> np.ndarray:
+        """From W to v: v = sum_m W_m (2/J) dx/dr_m; ``[k, m, d]`` at some places, float64."""
         mesh = self.operator.mesh
-        x = map_derivatives(mesh.vertices, mesh.elements[self.order])
+        x = map_derivatives(mesh.vertices, mesh.elements[self.order[places]])
         J = np.linalg.det(x)[:, None, None]
         return 2 / J * x.transpose(0, 2, 1)
 

@@ -15,6 +15,7 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
+from dgbook.mesh.geometry import map_derivatives
 from dgbook.nodal.fused import (
     SPARE,
     TILE,
@@ -139,27 +140,32 @@ class FusedLauncher(NodalStage):
         K, shape = self.operator.trace.K, self.shape
         fields = np.empty((K, shape.Np, 4))
         fields[..., 0] = u[0, self.order]
-        fields[..., 1:] = np.moveaxis(u[1:, self.order], 0, 2) @ self._rows().swapaxes(1, 2)
+        fields[..., 1:] = np.moveaxis(u[1:, self.order], 0, 2) @ self._rows(slice(K)).swapaxes(1, 2)
         state = np.zeros((K + SPARE, shape.size), self.real)
         planes = fields.reshape(K, shape.Np, -1, shape.width).swapaxes(1, 2)
         state[:K] = planes.reshape(K, -1)
         return self.device.array(state.ravel())
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (4, K, Np)."""
-        K, shape = self.operator.trace.K, self.shape
-        host = self.device.to_numpy(state).reshape(-1, shape.size)[:K]
-        fields = host.reshape(K, -1, shape.Np, shape.width).swapaxes(1, 2).reshape(K, shape.Np, 4)
-        u = np.empty((4, K, shape.Np), self.real)
-        u[0, self.order] = fields[..., 0]
-        velocities = fields[..., 1:] @ np.linalg.inv(self._rows()).swapaxes(1, 2)
-        u[1:, self.order] = np.moveaxis(velocities, 2, 0)
-        return u
+    @property
+    def elements(self) -> np.ndarray:
+        """The elements along the curve, (K,)."""
+        return self.order
 
-    def _rows(self) -> np.ndarray:
-        """J grad r_i of the elements along the curve, (K, 3, 3) float64."""
-        G, J, _ = _map(self.operator)
-        return (G * J[:, None, None])[self.order]
+    def part(self, state: Any, places: slice) -> Any:
+        """A state at some places, an array (4, places, Np) of the device."""
+        shape = self.shape
+        values = state.reshape(-1, shape.size)[places]
+        planes = values.reshape(len(values), -1, shape.Np, shape.width).swapaxes(1, 2)
+        fields = planes.reshape(len(values), shape.Np, 4)
+        rows = self.device.array(np.linalg.inv(self._rows(places)).swapaxes(1, 2))
+        fields = np.concatenate([fields[..., :1], fields[..., 1:] @ rows], axis=2)
+        return np.moveaxis(fields, 2, 0)
+
+    def _rows(self, places: slice) -> np.ndarray:
+        """J grad r_i of the elements at some places, (places, 3, 3) float64."""
+        mesh = self.operator.mesh
+        x = map_derivatives(mesh.vertices, mesh.elements[self.order[places]])
+        return np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
 
 
 def _as_threads_hold_them(matrix: np.ndarray) -> np.ndarray:

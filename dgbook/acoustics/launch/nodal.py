@@ -112,12 +112,11 @@ class NodalLauncher(StageByKernels):
         """A state (4, K, Np) on the device."""
         return self._flat(u if self.by_node else u.swapaxes(1, 2), self.real)
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (4, K, Np)."""
-        values, Np = self.device.to_numpy(state), self.shape.Np
+    def part(self, state: Any, places: slice) -> Any:
+        """A state of some elements, an array (4, places, Np) of the device."""
         if self.by_node:
-            return values.reshape(-1, self.K, Np)
-        return np.ascontiguousarray(values.reshape(-1, Np, self.K).swapaxes(1, 2))
+            return state.reshape(-1, self.K, self.shape.Np)[:, places]
+        return state.reshape(-1, self.shape.Np, self.K)[..., places].swapaxes(1, 2)
 
     # -- launches --------------------------------------------------------------------------
 

@@ -127,9 +127,9 @@ class BernsteinLauncher(StageByKernels):
         """A state (4, K, Np) of control points on the device."""
         return self.device.array(u.astype(self.real, copy=False).ravel())
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (4, K, Np)."""
-        return self.device.to_numpy(state).reshape(len(FIELDS), self.K, self.shape.Np)
+    def part(self, state: Any, places: slice) -> Any:
+        """A state of some elements, an array (4, places, Np) of the device."""
+        return state.reshape(len(FIELDS), self.K, self.shape.Np)[:, places]
 
     # -- launches --------------------------------------------------------------------------
 

@@ -221,13 +221,18 @@ class FusedLauncher(Launcher):
         tiles = rows.reshape(4, -1, TILE, Np).transpose(1, 3, 0, 2)
         return self.device.array(tiles.ravel())
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (4, K, Np)."""
-        K, Np = self.operator.mesh.K, self.operator.element.Np
-        tiles = self.device.to_numpy(state).reshape(-1, Np, 4, TILE).transpose(2, 0, 3, 1)
-        u = np.empty((4, K, Np), self.real)
-        u[:, self.order] = tiles.reshape(4, -1, Np)[:, :K]
-        return u
+    @property
+    def elements(self) -> np.ndarray:
+        """The elements along the curve, (K,)."""
+        return self.order
+
+    def part(self, state: Any, places: slice) -> Any:
+        """A state at some places, an array (4, places, Np) of the device."""
+        Np = self.operator.element.Np
+        first, last = places.start // TILE, -(-places.stop // TILE)
+        tiles = state.reshape(-1, Np, 4, TILE)[first:last].transpose(2, 0, 3, 1)
+        rows = tiles.reshape(4, -1, Np)
+        return rows[:, places.start - first * TILE : places.stop - first * TILE]
 
     # -- launches --------------------------------------------------------------------------
 

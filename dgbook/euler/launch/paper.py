@@ -117,14 +117,12 @@ class PaperLauncher(Launcher):
         order = (1, 0, 2) if self.plan.layout == "element" else (0, 2, 1)
         return self._flat(u.transpose(order), self.real)
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (4, K, Np)."""
-        values, Np = self.device.to_numpy(state), self.tables.Np
+    def part(self, state: Any, places: slice) -> Any:
+        """A state of some elements, an array (4, places, Np) of the device."""
+        Np = self.tables.Np
         if self.plan.layout == "element":
-            values = values.reshape(self.K, FIELDS, Np).transpose(1, 0, 2)
-        else:
-            values = values.reshape(FIELDS, Np, self.K).transpose(0, 2, 1)
-        return np.ascontiguousarray(values)
+            return state.reshape(self.K, FIELDS, Np)[places].transpose(1, 0, 2)
+        return state.reshape(FIELDS, Np, self.K)[..., places].transpose(0, 2, 1)
 
     def work(self, u: Any) -> tuple[Any, Any, Any]:
         """What a step needs beside the state u: slope, next stage's state, sum of slopes."""

@@ -173,22 +173,27 @@ class FusedLauncher(NodalStage):
         """A state (6, K, Np) on the device."""
         K, Np = self.operator.trace.K, self.shape.Np
         state = np.zeros((K + SPARE, self.shape.even_Np, 6), self.real)
-        for half, x in zip((0, 3), self._bases(), strict=True):
+        for half, x in zip((0, 3), self._bases(slice(K)), strict=True):
             field = np.moveaxis(u[half : half + 3], 0, 2)  # (K, Np, 3)
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (6, K, Np)."""
-        K, Np = self.operator.trace.K, self.shape.Np
-        host = self.device.to_numpy(state).reshape(-1, self.shape.even_Np, 6)[:K, :Np]
-        u = np.empty((6, K, Np), self.real)
-        for half, x in zip((0, 3), self._bases(), strict=True):
-            field = host[..., half : half + 3] @ np.linalg.inv(x)
-            u[half : half + 3, self.order] = np.moveaxis(field, 2, 0)
-        return u
+    @property
+    def elements(self) -> np.ndarray:
+        """The elements along the curve, (K,)."""
+        return self.order
 
-    def _bases(self) -> tuple[np.ndarray, np.ndarray]:
-        """x_i, and Z x_i, of the elements along the curve, (K, 3, 3) float64."""
-        x = columns(self.operator)[self.order]
-        return x, x * self.operator.impedance[self.order, :1, None]
+    def part(self, state: Any, places: slice) -> Any:
+        """A state at some places, an array (6, places, Np) of the device."""
+        values = state.reshape(-1, self.shape.even_Np, 6)[places, : self.shape.Np]
+        halves = [
+            values[..., half : half + 3] @ self.device.array(np.linalg.inv(x))
+            for half, x in zip((0, 3), self._bases(places), strict=True)
+        ]
+        return np.moveaxis(np.concatenate(halves, axis=2), 2, 0)
+
+    def _bases(self, places: slice) -> tuple[np.ndarray, np.ndarray]:
+        """x_i, and Z x_i, of the elements at some places, (places, 3, 3) float64."""
+        mesh, some = self.operator.mesh, self.order[places]
+        x = map_derivatives(mesh.vertices, mesh.elements[some])
+        return x, x * self.operator.impedance[some, :1, None]

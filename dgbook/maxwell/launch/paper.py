@@ -163,9 +163,9 @@ class PaperLauncher(StageByKernels):
         """A state (6, K, Np) on the device; padding is zero."""
         return self.device.array(self.layout.pack(u.astype(self.real, copy=False)))
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (6, K, Np)."""
-        return self.layout.unpack(self.device.to_numpy(state), self.shape.Np)
+    def part(self, state: Any, places: slice) -> Any:
+        """A state of some elements, an array (6, places, Np) of the device."""
+        return self.layout.unpack(state, self.shape.Np, places)
 
     # -- launches --------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ def test_lines_and_periodic_meshes_at_all_orders(order, flux):
         solver = linear.Solver(mesh, order, system, flux, boundary, device="cpu")
         if solver.element.Np * mesh.K < 300:
             # In one dimension the field of values exceeds the eigenvalues the most.
-            assert_close_to_the_limit(solver, eigenvalues(solver), 0.78)
+            assert_close_to_the_limit(solver, eigenvalues(solver), 0.75)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -209,8 +209,8 @@ def test_the_aeroplane():
     mesh = read(ROOT / "chapters/meshes/aeroplane.msh")
     solver = acoustics.Solver(mesh, 1, "float32", "cpu", boundary="absorbing")
     dt = solver.stable_dt()
-    assert 2.9 < dt / solver.cfl_dt() < 3.4
-    assert -4.658 < solver.spectrum.field.real.min() * dt < -4.3
+    assert 2.8 < dt / solver.cfl_dt() < 3.4
+    assert -4.6 < solver.spectrum.field.real.min() * dt < -4.2
 
 
 # ---------------------------------------------------------------------------- when it is looked for

@@ -114,8 +114,9 @@ def test_small_systems_of_any_size_are_solved_together(n):
     np.testing.assert_allclose(found, np.linalg.solve(A, B), atol=1e-11)
 
 
+@pytest.mark.parametrize("coarse", [False, True])
 @pytest.mark.parametrize("single", [False, True])
-def test_the_loop_stays_on_the_device(single, monkeypatch):
+def test_the_loop_stays_on_the_device(single, coarse, monkeypatch):
     """Nothing larger than some columns of H comes to the host before the state does."""
     fetched, to_numpy = [], Device.to_numpy
 
@@ -124,11 +125,13 @@ def test_the_loop_stays_on_the_device(single, monkeypatch):
         return to_numpy(self, array)
 
     monkeypatch.setattr(Device, "to_numpy", watched)
-    linear = hdg.Gmres(GPU, single=single, restart=120, tolerance=1e-6)
+    linear = hdg.Gmres(GPU, single=single, restart=120, tolerance=1e-6, coarse=coarse)
     result = hdg.solve(Couette().gas, box((8, 8)), 3, linear_solver=linear, device=GPU)
     *looks, u, trace = fetched
     assert (u, trace) == (result.u.size, result.trace.size) and max(looks) <= 16 * 121
-    assert sum(size > 1 for size in looks) < 0.7 * sum(s.iterations for s in linear.solutions)
+    # With so few iterations as a coarse level leaves there is little to look ahead to.
+    share = 0.9 if coarse else 0.7
+    assert sum(size > 1 for size in looks) < share * sum(s.iterations for s in linear.solutions)
     expected = hdg.solve(Couette().gas, box((8, 8)), 3)
     np.testing.assert_allclose(result.u, expected.u, atol=1e-8)
     np.testing.assert_allclose(result.q, expected.q, atol=1e-6)

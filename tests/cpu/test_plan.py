@@ -131,8 +131,10 @@ def test_every_shipped_plan_is_read_and_can_run():
         first.setdefault((name, shape, variant), plan)
         if plan.portable((7, 5)):
             anywhere.add((name, shape, variant))
-    # Orders 1 to 9 in both languages, in CUDA C++ and acoustics 3 more; 0 to 6, and 1 to 6.
-    assert len(first) == 2 * (9 + 9) + 2 * (12 + 9) + 2 * (1 + 1) + (7 + 7) + (7 + 6)
+    # Orders 1 to 9 in both languages, in CUDA C++ and acoustics 3 more; order 1, and in CUDA C++ 5
+    # and 6 more by precision, of the Bernstein basis; 0 to 6, and 1 to 6.
+    bernstein = 2 * (1 + 1) + 5 + 6
+    assert len(first) == 2 * (9 + 9) + 2 * (12 + 9) + bernstein + (7 + 7) + (7 + 6)
     above = {key for key in first if key[1].order > 9}  # only on tensor cores
     assert anywhere == first.keys() - above and len(above) == 2 * 3
     for (name, shape, variant), plan in first.items():

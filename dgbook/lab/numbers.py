@@ -10,7 +10,7 @@ import html
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -99,20 +99,35 @@ class Number:
     def __repr__(self) -> str:
         return format(self) if self.label else f"Number({self.value!r}, {self.unit!r}, no label)"
 
-    def __truediv__(self, other: Number) -> Number:
-        """How many times `other` goes into this number, with both origins kept."""
+    def __add__(self, other: Number) -> Number:
+        """The sum of two numbers of one unit and one origin, such as the times of two kernels."""
+        if not isinstance(other, Number):
+            return NotImplemented
+        kinds = [(n.unit, n.label, n.source) for n in (self, other)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"a sum needs one unit and one origin, not {kinds[0]} and {kinds[1]}")
+        return replace(self, value=self.value + other.value)
+
+    def __radd__(self, start: int) -> Number:
+        """Nothing and this number: where `sum` begins."""
+        return self if start == 0 else NotImplemented
+
+    def __truediv__(self, other: Number | int) -> Number:
+        """A part per count, or how many times `other` goes into this number, with both origins."""
+        if isinstance(other, int | np.integer):
+            return replace(self, value=self.value / other)
         if not isinstance(other, Number):
             return NotImplemented
         if self.unit != other.unit:
             raise ValueError(f"a ratio needs one unit, not {self.unit!r} and {other.unit!r}")
         self.check()
         other.check()
-        same = (self.label, self.source) == (other.label, other.source)
+        same_label, same_source = self.label == other.label, self.source == other.source
         return Number(
             self.value / other.value,
             "×",
-            self.label if same else f"{self.label}/{other.label}",
-            self.source if same else f"{self.source} / {other.source}",
+            self.label if same_label else f"{self.label}/{other.label}",
+            self.source if same_label and same_source else f"{self.source} / {other.source}",
         )
 
     def text(self, specification: str = "", unit: bool = True) -> str:
@@ -150,19 +165,57 @@ def live(value: Any, unit: str, device: Any = None) -> Number:
     return Number(number, _shown(unit), "LIVE", device.name)
 
 
-def recorded(record: Record, row: Mapping[str, Any], unit: str) -> Number:
-    """A number of a record, read in `unit` by `in_unit`.
+def recorded(record: Record, value: float | Mapping[str, Any], unit: str) -> Number:
+    """A number of a record.
+
+    What is computed from a record is no number of it: rates and quotients are made of labelled
+    numbers, by `rate` and `/`, and predictions by `model`.
+
+    Parameters
+    ----------
+    record : Record
+    value : float or mapping
+        One of the record's rows, read in `unit` by `in_unit`; or a number that stands in the
+        record, which may be scaled by a power of ten: ``1e6 * row["seconds_median"]``.
+    unit : str
 
     Raises
     ------
     ValueError
-        If the row is not one of the record's.
+        If the record has no such row or number.
     """
-    if not any(row is own or row == own for own in record.rows):
+    if isinstance(value, Mapping):
+        if not any(value is own or value == own for own in record.rows):
+            raise ValueError(
+                f"this row is not one of record {record.name!r}: take it from record.row(...)"
+            )
+        value = in_unit(value, unit)
+    elif not _stands_in(value, (record.ceilings, record.rows)):
         raise ValueError(
-            f"this row is not one of record {record.name!r}: take it from record.row(...)"
+            f"value = {value!r} is no number of record {record.name!r}; what is computed from "
+            "it is made by rate() or model()"
         )
-    return Number(in_unit(row, unit), _shown(unit), "RECORDED", record.source)
+    return Number(value, _shown(unit), "RECORDED", record.source)
+
+
+def rate(amount: float, time: Number, unit: str) -> Number:
+    """A counted amount over a labelled time: a rate of the same origin.
+
+    >>> rate(2e12, paper("roca2011", "Section 5", 500.0, "ms"), "TB/s")
+    4.00 TB/s  [PAPER roca2011, Section 5]
+
+    Parameters
+    ----------
+    amount : float
+        Bytes, flops or degrees of freedom.
+    time : Number
+        In "s", "ms" or "us".
+    unit : str
+        "GB/s", "TB/s", "GFLOP/s", "TFLOP/s", "MDOF/s" or "GDOF/s".
+    """
+    seconds = time.value * _RATES["seconds_median"][time.unit]
+    (size,) = (units[unit] for units in _RATES.values() if unit in units)
+    return replace(time, value=amount / seconds / size, unit=unit)
 
 
 def paper(name: str, place: str, value: float, unit: str = "") -> Number:
@@ -175,15 +228,19 @@ def paper(name: str, place: str, value: float, unit: str = "") -> Number:
     place : str
         "Table 2", "Figure 8(a)", or a section: "Section 6".
     value : float
+        As the table or figure has it, or scaled by a power of ten.
     unit : str
 
     Raises
     ------
     ValueError
-        If the paper is another one or has no such table or figure.
+        If the paper is another one, has no such table or figure, or has another value there.
     """
     if re.match(r"(tab|fig)", place.lower()):
-        place = papers.find(name, place)[0].number
+        items = papers.find(name, place)
+        place = items[0].number
+        if not any(_stands_in(value, item.rows) for item in items):
+            raise ValueError(f"value = {value!r} does not stand in {name}, {place}")
     return Number(value, unit, "PAPER", f"{papers.paper(name).name}, {place}")
 
 
@@ -235,6 +292,20 @@ def badge(label: str, source: str = "") -> str:
         for part in parts
     )
     return f"{spans} <small>{html.escape(source)}</small>" if source else spans
+
+
+def _stands_in(value: float, content: Any) -> bool:
+    """Whether a number is among those of nested mappings and sequences, but for a power of ten."""
+    if isinstance(content, Mapping):
+        return any(_stands_in(value, item) for item in content.values())
+    if isinstance(content, list | tuple):
+        return any(_stands_in(value, item) for item in content)
+    if isinstance(content, bool) or not isinstance(content, int | float):
+        return False
+    if content <= 0 or value <= 0:
+        return value == content
+    decades = math.log10(value) - math.log10(content)
+    return math.isclose(decades, round(decades), abs_tol=1e-12)
 
 
 def _shown(unit: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from dgbook.lab.numbers import LABELS, Number
 
@@ -41,6 +43,9 @@ LABEL_COLORS = {
     "PAPER": COLORS["purple"],
     "MODEL": COLORS["orange"],
 }
+
+# Units of time and rate, as axes, tables and printed lines name them.
+PERFORMANCE = re.compile(r"(?<![\w/])([kMGT]?(B|FLOP|DOF)/s|[nuµm]s)\b")
 
 # A figure of 5.2 inches is shown 520 CSS pixels wide; on a phone it shrinks to two thirds, where
 # 12 points are still 11 pixels.
@@ -328,9 +333,11 @@ def show(fig: Figure, alt: str) -> Image:
     Raises
     ------
     ValueError
-        If the text is missing or says next to nothing.
+        If the text is missing or says next to nothing, or an axis has a unit of time or rate and
+        no text in the figure says where its numbers come from: `annotate_label` writes that.
     """
     require_alt(alt)
+    require_label(fig)
     width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
     return Image(render(fig), " ".join(alt.split()), width, height)
 
@@ -345,6 +352,21 @@ def render(fig: Figure, colors: int = 256) -> bytes:
     small = io.BytesIO()
     picture.save(small, format="png", optimize=True)
     return small.getvalue()
+
+
+def require_label(fig: Figure) -> None:
+    """Refuse a figure of performance that does not say where its numbers come from.
+
+    Raises
+    ------
+    ValueError
+        If an axis has a unit of time or rate, and no text in the figure has a label.
+    """
+    axes = [text for ax in fig.axes for text in (ax.get_xlabel(), ax.get_ylabel())]
+    measures = [text for text in axes if PERFORMANCE.search(text)]
+    written = " ".join(text.get_text() for text in fig.findobj(Text))
+    if measures and not any(label in written for label in LABELS):
+        raise ValueError(f"an axis shows {measures[0]!r} without a label; use annotate_label")
 
 
 def require_alt(alt: str) -> None:

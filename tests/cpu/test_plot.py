@@ -52,6 +52,16 @@ def test_a_picture_has_few_colours_and_few_bytes():
     assert len(small) < len(large) < 0.6 * len(full.getvalue())
 
 
+@pytest.mark.parametrize("unit", ["GB/s", "us a step", "rate, TFLOP/s", "ms"])
+def test_a_figure_of_rates_without_a_label_is_refused(unit):
+    fig, ax = plot.figure()
+    plot.label_axes(ax, "N", unit)
+    with pytest.raises(ValueError, match="without a label; use annotate_label"):
+        plot.show(fig, ALT)
+    plot.annotate_label(ax, "LIVE", "here")
+    assert plot.show(fig, ALT)
+
+
 @pytest.mark.parametrize("alt", ["", "Errors", "a b c", None])
 def test_a_figure_without_a_description_is_refused(alt):
     fig, _ = plot.figure()

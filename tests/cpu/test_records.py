@@ -383,6 +383,32 @@ def test_the_four_labels(tmp_path):
     assert str(ridge) == "14.6 flop/B  [MODEL ridge point of the ceilings of an H200]"
 
 
+def test_a_recorded_number_stands_in_its_record(tmp_path):
+    record = records.load("maxwell/stage", records.save(content(), tmp_path).parent)
+    seconds, copy = record.rows[0]["seconds_median"], record.ceilings["copy_TBps"]
+    assert numbers.recorded(record, 1e6 * seconds, "us").value == 1e6 * seconds
+    assert numbers.recorded(record, 1e3 * copy, "GB/s").unit == "GB/s"
+    for computed in (1.37 * seconds, 1.0001 * copy, -copy):
+        with pytest.raises(ValueError, match="is no number of record 'maxwell/stage'"):
+            numbers.recorded(record, computed, "s")
+
+
+def test_a_papers_number_stands_in_its_table():
+    assert numbers.paper("klockner2009", "Table 2", 1.57).value == 1.57
+    assert numbers.paper("klockner2009", "Figure 8(a)", 57).value == 57
+    with pytest.raises(ValueError, match="58 does not stand in klockner2009, Figure 8"):
+        numbers.paper("klockner2009", "Figure 8(a)", 58)
+
+
+def test_sums_parts_and_rates_keep_their_origin():
+    a, b = (Number(value, "ms", "RECORDED", "a GPU") for value in (1.0, 3.0))
+    assert str(sum([a, b])) == "4.00 ms  [RECORDED a GPU]"
+    assert str(b / 2) == "1.50 ms  [RECORDED a GPU]"
+    assert str(numbers.rate(6e9, b, "TB/s")) == "2.00 TB/s  [RECORDED a GPU]"
+    with pytest.raises(ValueError, match="one unit and one origin"):
+        a + Number(1.0, "ms", "LIVE", "a GPU")
+
+
 def test_live_finds_the_device_by_itself():
     from dgbook.gpu import device
 
@@ -415,6 +441,8 @@ def test_a_quotient_keeps_both_origins():
     theirs = Number(30.0, "GDOF/s", "PAPER", "klockner2009, Figure 8(b)")
     assert str(ours / theirs) == "3.00 ×  [LIVE/PAPER Tesla T4 / klockner2009, Figure 8(b)]"
     assert (ours / Number(45.0, "GDOF/s", "LIVE", "Tesla T4")).label == "LIVE"
+    other_day = ours / Number(45.0, "GDOF/s", "LIVE", "Tesla P4")
+    assert str(other_day) == "2.00 ×  [LIVE Tesla T4 / Tesla P4]"
     with pytest.raises(ValueError, match="one unit"):
         ours / Number(1.0, "s", "LIVE", "Tesla T4")
     with pytest.raises(ValueError, match="no label"):

@@ -1,4 +1,4 @@
-"""Meshes and polynomials on which the hybridised method is tested."""
+"""Meshes and polynomials on which the hybridized method is tested."""
 
 import itertools
 from typing import ClassVar

@@ -165,7 +165,7 @@ NBVAL = ("--nbval-lax", "--nbval-cell-timeout=120", "-p", "no:cacheprovider", *B
 PARTS: dict[str, Part] = {
     "install": commands(made(".venv/made")),
     "colab": colab,  # has its own environment, and tests with it while the other one is made
-    "lint": commands(("ruff", "check", "."), ("ruff", "format", "--check", ".")),
+    "lint": commands(("ruff", "check", "."), ("ruff", "format", "--check", "."), ("codespell",)),
     "book": commands(("make", "--no-print-directory", "pages")),
     "compile": pytest("compile", "tests/compile", *SPREAD),
     "notebooks": pytest("notebooks", "chapters", "exercises/source", *NBVAL),

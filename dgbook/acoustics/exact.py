@@ -70,7 +70,7 @@ class PlaneWave:
     Parameters
     ----------
     direction : 3 numbers
-        d, of any length; it is normalised.
+        d, of any length; it is normalized.
     width, delay : float
     kappa, rho : float
 

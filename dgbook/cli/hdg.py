@@ -470,7 +470,7 @@ def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bo
 
 
 def line(row: Mapping[str, Any], device: Device) -> str:
-    """A row as a line of text, its numbers labelled LIVE; TB/s count bytes of the matrix."""
+    """A row as a line of text, its numbers labeled LIVE; TB/s count bytes of the matrix."""
     if "iterations" in row:
         return solution_line(row, device)
     duration = live(row["seconds_median"] * 1e6, "us", device)

@@ -23,7 +23,7 @@ FAMILIES = {
     "maxwell": "Maxwell's equations on tetrahedra (klockner2009)",
     "acoustics": "acoustic waves on tetrahedra, nodal and Bernstein-Bezier (chan2015)",
     "euler": "compressible Euler on triangles (chen)",
-    "hdg": "hybridised DG and its matrix product (roca2011)",
+    "hdg": "hybridized DG and its matrix product (roca2011)",
     "swept": "the swept rule for 1D heat, Kuramoto-Sivashinsky, Euler (magee2017)",
 }
 VERBS = {

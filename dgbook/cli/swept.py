@@ -155,7 +155,7 @@ def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bo
 
 
 def line(row: Mapping[str, Any], device: Device) -> str:
-    """A row as a line of text, its numbers labelled LIVE."""
+    """A row as a line of text, its numbers labeled LIVE."""
     duration = live(row["seconds_median"] * 1e6, "us", device)
     size = " ".join(f"{key}={value}" for key, value in row["size"].items())
     plan = " ".join(f"{key}={value}" for key, value in row["plan"].items())

@@ -1,4 +1,4 @@
-"""The Bernstein-Bezier reference element: sparse derivatives and a factorised lift."""
+"""The Bernstein-Bezier reference element: sparse derivatives and a factorized lift."""
 
 import math
 from dataclasses import dataclass

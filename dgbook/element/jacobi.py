@@ -24,7 +24,7 @@ def recurrence(order: int, alpha: float, beta: float) -> tuple[np.ndarray, np.nd
 
     Notes
     -----
-    Golub and Welsch, Calculation of Gauss quadrature rules, Math. Comp. 23 (1969); normalised as
+    Golub and Welsch, Calculation of Gauss quadrature rules, Math. Comp. 23 (1969); normalized as
     in Hesthaven and Warburton, Nodal Discontinuous Galerkin Methods (2008),
     appendix A. The cases n = 0 of b and n = 1 of a are written out: there the general
     expressions become 0/0 for alpha + beta = 0 and alpha + beta = -1.

@@ -32,7 +32,7 @@ def modal_indices(dim: int, order: int) -> np.ndarray:
 def _factors(dim: int, order: int, points: np.ndarray) -> list[list[tuple[np.ndarray, ...]]]:
     """Factors of the basis functions: ``factors[m][A]`` for axis m (from 0), after degree A before.
 
-    Each is (q, q_x, q_y) of :func:`dgbook.element.jacobi.scaled_jacobi`, normalised, for the
+    Each is (q, q_x, q_y) of :func:`dgbook.element.jacobi.scaled_jacobi`, normalized, for the
     degrees 0..order-A.
     """
     bary = barycentric(points)

@@ -99,7 +99,7 @@ def roe_average(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Roe's average of two states (4, ...): u, v, enthalpy H and speed of sound c, each (...).
 
-    Means weighted with sqrt(rho). With them the matrix A(left, right) of the linearised flux has
+    Means weighted with sqrt(rho). With them the matrix A(left, right) of the linearized flux has
     the property that gives Roe's flux its sharpness: F(right) - F(left) = A (right - left).
     """
     a, b = np.sqrt(left[0]), np.sqrt(right[0])
@@ -130,7 +130,7 @@ def roe(
         momentum  C1 v + C2 n,          C2 = d dp / c + s rho dun
         energy    C1 H + C2 un.
 
-    **The fix.** Where an acoustic speed passes through zero, inside a rarefaction, the linearised
+    **The fix.** Where an acoustic speed passes through zero, inside a rarefaction, the linearized
     problem has a discontinuity in its place, and no dissipation there to spread it. Harten (1983)
     puts for |lambda| < delta the parabola (lambda^2 + delta^2) / (2 delta), which touches
     |lambda| at delta. Here delta = `fix` times c, for the acoustic waves alone: the other two are

@@ -157,7 +157,7 @@ class Solver(NodalSolver):
 
         It is 0.6 of the diameter of the smallest inscribed ball over (2p+1) (|v| + c). Around a
         stream on a periodic mesh of right triangles, with Roe's flux, it is 0.6 to 0.9 of the step
-        that the eigenvalues of the linearised operator allow in the worst of five directions, and
+        that the eigenvalues of the linearized operator allow in the worst of five directions, and
         less on irregular meshes. A run keeps its step: give it a shorter one if the flow will
         become faster.
         """

@@ -164,7 +164,7 @@ def tune(
     for i, key in enumerate(keys):
         first.setdefault(key, i)
     missing = [i for key, i in first.items() if key not in known]
-    # Shuffled, by a fixed seed: a device that grows warm does not favour a family of neighbors,
+    # Shuffled, by a fixed seed: a device that grows warm does not favor a family of neighbors,
     # and an interrupted search has seen plans of all kinds.
     random.Random(0).shuffle(missing)
     with tqdm(missing, desc=f"tuning {name}", disable=not progress, leave=False) as bar:

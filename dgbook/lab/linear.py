@@ -67,7 +67,7 @@ def under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, An
 
 
 def line(row: dict[str, Any], device: Device) -> str:
-    """A row as a line of text, its numbers labelled LIVE."""
+    """A row as a line of text, its numbers labeled LIVE."""
     duration, rate, traffic, efficiency = (
         live(row, unit, device) for unit in ("us", "GDOF/s", "GB/s", "efficiency")
     )

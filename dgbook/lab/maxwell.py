@@ -317,7 +317,7 @@ def plan_rows(
 def variants(
     best: PaperPlan, best_field: PaperPlan, order: int, dtype: str
 ) -> dict[str, PaperPlan]:
-    """klockner2009, Figure 11(a): the paper's operator with and without its two optimisations.
+    """klockner2009, Figure 11(a): the paper's operator with and without its two optimizations.
 
     Parameters
     ----------

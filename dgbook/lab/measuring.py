@@ -286,7 +286,7 @@ def earlier_rows(
 
 
 def line(row: Mapping[str, Any], device: Device) -> str:
-    """A row as a line of text, its numbers labelled LIVE."""
+    """A row as a line of text, its numbers labeled LIVE."""
     duration, rate, efficiency = (
         live(row, unit, device) for unit in ("us", "GDOF/s", "efficiency")
     )

@@ -1,6 +1,6 @@
 """Numbers that say where they came from: LIVE, RECORDED, PAPER or MODEL.
 
-A *labelled number* is a value with its unit and its origin; formatting one that has no label is an
+A *labeled number* is a value with its unit and its origin; formatting one that has no label is an
 error, so none can reach a page.
 """
 
@@ -168,7 +168,7 @@ def live(value: Any, unit: str, device: Any = None) -> Number:
 def recorded(record: Record, value: float | Mapping[str, Any], unit: str) -> Number:
     """A number of a record.
 
-    What is computed from a record is no number of it: rates and quotients are made of labelled
+    What is computed from a record is no number of it: rates and quotients are made of labeled
     numbers, by `rate` and `/`, and predictions by `model`.
 
     Parameters
@@ -199,7 +199,7 @@ def recorded(record: Record, value: float | Mapping[str, Any], unit: str) -> Num
 
 
 def rate(amount: float, time: Number, unit: str) -> Number:
-    """A counted amount over a labelled time: a rate of the same origin.
+    """A counted amount over a labeled time: a rate of the same origin.
 
     >>> rate(2e12, paper("roca2011", "Section 5", 500.0, "ms"), "TB/s")
     4.00 TB/s  [PAPER roca2011, Section 5]

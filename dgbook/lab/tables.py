@@ -1,4 +1,4 @@
-"""Tables of a page: text, counts and labelled numbers."""
+"""Tables of a page: text, counts and labeled numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dgbook.lab.numbers import Number, badge
 
 @dataclass(frozen=True)
 class Table:
-    """A table of text, counts and labelled numbers; shown by a notebook, or as text by `print`."""
+    """A table of text, counts and labeled numbers; shown by a notebook, or as text by `print`."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

@@ -82,7 +82,7 @@ class PlaneWave:
     Parameters
     ----------
     direction : 3 numbers
-        d, of any length; it is normalised.
+        d, of any length; it is normalized.
     polarization : 3 numbers
         p, the electric amplitude, perpendicular to d.
     shape : {"gaussian", "sine"}

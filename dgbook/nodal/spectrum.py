@@ -151,7 +151,7 @@ def _orthogonalize(basis: Any, w: Any, device: Device) -> tuple[np.ndarray, floa
     coefficients = device.dots(basis, w)
     device.subtract(basis, coefficients, w)
     after = device.sum_of_squares(w) ** 0.5
-    if after < 0.1 * before:  # much has been cancelled: once more
+    if after < 0.1 * before:  # much has been canceled: once more
         again = device.dots(basis, w)
         device.subtract(basis, again, w)
         coefficients, after = coefficients + again, device.sum_of_squares(w) ** 0.5

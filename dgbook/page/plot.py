@@ -219,7 +219,7 @@ class Point:
     intensity : float
         Flops for each byte moved.
     rate : Number
-        Flops a second, labelled; its unit is "TFLOP/s" or "GFLOP/s".
+        Flops a second, labeled; its unit is "TFLOP/s" or "GFLOP/s".
     """
 
     name: str

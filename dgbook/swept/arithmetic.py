@@ -44,7 +44,7 @@ class Arithmetic:
         ``divide(x, y)``, both for numbers of type real.
     index : type
         Of positions in arrays: a GPU has 32-bit registers, and need not ask whether an unsigned
-        index is negative; a core's loops vectorise with its own.
+        index is negative; a core's loops vectorize with its own.
     whole : type
         Of positions while they are computed, where they may be negative; compilers widen sums.
     fma : function
@@ -64,7 +64,7 @@ def _where(condition, a, b):
     return a if condition else b
 
 
-# Python's error model would test every division for a zero below, and keep loops from vectorising.
+# Python's error model would test every division for a zero below, and keep loops from vectorizing.
 on_core = partial(numba.njit, error_model="numpy")
 on_device = partial(jit, device=True)
 

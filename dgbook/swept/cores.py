@@ -20,7 +20,7 @@ def _make_points(problem: Problem, dtype: str, stage: int) -> tuple[Callable, Ca
     """Compiled functions: a substep at one point, and at all from one to another.
 
     Of the first substep old is the source, in the second it is what new holds: with an array less
-    the compiler sees that nothing overlaps, and vectorises. The second function takes no boundary
+    the compiler sees that nothing overlaps, and vectorizes. The second function takes no boundary
     into account.
     """
     real, reach = np.dtype(dtype).type, problem.reach

@@ -133,7 +133,7 @@ class Heat(FixedSteps):
     dt : float
         Time step.
     alpha : float
-        Thermal diffusivity, by default that of aluminium.
+        Thermal diffusivity, by default that of aluminum.
     """
 
     dx: float = 1e-3

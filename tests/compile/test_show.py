@@ -107,19 +107,19 @@ def test_a_wide_line_scrolls_and_can_be_reached_by_keyboard():
     assert re.search(r"\.highlight\{[^}]*overflow-x:auto", shown)
 
 
-def luminance(colour):
+def luminance(color):
     """Relative luminance, WCAG 2.2."""
-    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    channels = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return np.dot([0.2126, 0.7152, 0.0722], linear)
 
 
-@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_have_contrast(colours):
+@pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
+def test_colours_have_contrast(colors):
     """AA of WCAG 2.2, 1.4.3: at least 4.5 to 1."""
-    ground = luminance(colours["background"])
-    for name, colour in colours.items():
-        low, high = sorted((ground, luminance(colour)))
+    ground = luminance(colors["background"])
+    for name, color in colors.items():
+        low, high = sorted((ground, luminance(color)))
         assert name == "background" or (high + 0.05) / (low + 0.05) >= 4.5, name
 
 

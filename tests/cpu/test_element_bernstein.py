@@ -95,7 +95,7 @@ def test_factorised_lift_is_exact_in_rational_arithmetic(b):
 
 @exact_elements
 def test_sweep_over_the_layers_is_exact_in_rational_arithmetic(b):
-    """The second factorisation: layer i of the lift is l_i R_i ... R_1 L_0."""
+    """The second factorization: layer i of the lift is l_i R_i ... R_1 L_0."""
     reduction = rational(b.lift_reduction)
     scales = [Fraction((-1) ** i * math.comb(b.order, i), 1 + i) for i in range(b.order + 1)]
     np.testing.assert_allclose(b.layer_scales, np.array(scales, dtype=float), rtol=1e-15)

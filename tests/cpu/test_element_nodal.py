@@ -211,8 +211,8 @@ def test_published_parameters_make_the_lebesgue_constant_least(order):
         shift = node_construction._triangle_shift(order, alpha, indices / order)
         return lebesgue_constant(2, order, cartesian(indices / order + shift), 60)
 
-    neighbours = [constant(published + change) for change in (-0.5, -0.2, -0.1, 0.1, 0.2, 0.5)]
-    assert constant(published) < 1.03 * min(neighbours)
+    neighbors = [constant(published + change) for change in (-0.5, -0.2, -0.1, 0.1, 0.2, 0.5)]
+    assert constant(published) < 1.03 * min(neighbors)
 
 
 @pytest.mark.parametrize(("dim", "samples"), [(1, 200), (2, 60), (3, 24)])

@@ -236,8 +236,8 @@ def test_what_a_solution_costs_at_least():
     shape = Shape(1, 5, "float64")
     cost = solution_cost(shape, 10, 1, (2, 3), [4], 5, 3, restart=2, single=False)
     products, basis = (2 * 10 * 5 + 10 * 3) * 4, 4 * 10 * 4
-    factorised = 2 * 2**3 / 3 + 2 * 2**2 * (3 + 1)
-    assert cost.flops == int(factorised + 2 * 3 * 2 * 4) + 2 * (products + basis)
+    factorized = 2 * 2**3 / 3 + 2 * 2**2 * (3 + 1)
+    assert cost.flops == int(factorized + 2 * 3 * 2 * 4) + 2 * (products + basis)
     assert cost.bytes == 10 * 5 * 8 + 2 * 2 * 4 * 8 + 8 * (products + basis)
     single = solution_cost(shape, 10, 1, (2, 3), [4], 5, 3, restart=2, single=True)
     assert cost.bytes - single.bytes == 4 * (products + basis)

@@ -1,4 +1,4 @@
-"""The hybridised method for diffusion: convergence, superconvergence, exactness on polynomials."""
+"""The hybridized method for diffusion: convergence, superconvergence, exactness on polynomials."""
 
 import numpy as np
 import pytest

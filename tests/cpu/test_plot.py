@@ -93,7 +93,7 @@ def relative_luminance(color):
 
 
 def test_the_first_colours_stand_out_from_white():
-    """WCAG 2.1, 1.4.11: graphics have a contrast of 3 to 1; colours come in order of use."""
+    """WCAG 2.1, 1.4.11: graphics have a contrast of 3 to 1; colors come in order of use."""
     contrast = [1.05 / (relative_luminance(color) + 0.05) for color in plot.PALETTE[:3]]
     assert min(contrast) >= 3
 

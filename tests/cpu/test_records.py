@@ -480,12 +480,12 @@ def test_integers_are_shown_whole():
 # ------------------------------------------------------------------------------------- tables
 
 
-def labelled(*values, label="LIVE", source="Tesla T4"):
+def labeled(*values, label="LIVE", source="Tesla T4"):
     return [Number(v, "GDOF/s", label, source) for v in values]
 
 
 def test_a_common_origin_stands_in_the_heading_once():
-    rows = [[f"N = {i}", i, n] for i, n in enumerate(labelled(1.0, 2.0, 3.0), 1)]
+    rows = [[f"N = {i}", i, n] for i, n in enumerate(labeled(1.0, 2.0, 3.0), 1)]
     table = tables.table(rows, ["order", "N", "ours"], "Throughput & more")
     page = Balance(table._repr_html_())
     assert page.text.count("LIVE") == 1 and page.text.count("Tesla T4") == 1
@@ -523,7 +523,7 @@ def test_an_origin_of_several_columns_stands_with_the_caption():
 
 
 def test_different_origins_stand_in_each_cell():
-    rows = [["a", labelled(1.0)[0]], ["b", labelled(2.0, label="PAPER", source="chen, Table 2")[0]]]
+    rows = [["a", labeled(1.0)[0]], ["b", labeled(2.0, label="PAPER", source="chen, Table 2")[0]]]
     table = tables.table(rows, ["", "rate"], "Two origins", formats={"rate": ".1f"})
     assert "1.0 GDOF/s  [LIVE Tesla T4]" in str(table)
     assert "2.0 GDOF/s  [PAPER chen, Table 2]" in str(table)

@@ -1,4 +1,4 @@
-"""Tables and figures of roca2011: the matrix product of a hybridised DG method, on a GTX 285."""
+"""Tables and figures of roca2011: the matrix product of a hybridized DG method, on a GTX 285."""
 
 from __future__ import annotations
 

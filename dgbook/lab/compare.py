@@ -95,7 +95,7 @@ Of what stands beside the swept rule tiles are the fastest on so many points.
 def best_rows(record: Record, method: Method) -> dict[tuple[int | None, str], dict[str, Any]]:
     """The fastest row of a method for each order and precision, by (order, dtype).
 
-    Rows of one order and precision may differ in size by a padding; what is compared is time a
+    Rows of one order and precision may differ in size by a padding; what is compared is time per
     degree of freedom.
     """
     best: dict[tuple[int | None, str], dict[str, Any]] = {}

@@ -83,7 +83,7 @@ def gather(x, index, y):
 
 @jit
 def transpose_naive(x, y):
-    """y = x^T by one thread an element: what it reads in a row, it writes down a column."""
+    """y = x^T by one thread per element: what it reads in a row, it writes down a column."""
     column, row = cuda.grid(2)
     if row < x.shape[0] and column < x.shape[1]:
         y[column, row] = x[row, column]
@@ -235,7 +235,7 @@ def make_divergence(dtype: Any) -> Kernel:
 
 @jit
 def sum_one_address(x, total):
-    """Sum x with one atomic a thread, all at one address."""
+    """Sum x with one atomic per thread, all at one address."""
     i = cuda.grid(1)
     if i < x.size:
         cuda.atomic.add(total, 0, x[i])
@@ -243,7 +243,7 @@ def sum_one_address(x, total):
 
 @jit
 def sum_warp_address(x, total):
-    """Sum x with one atomic a thread, each warp of the grid at an address of its own.
+    """Sum x with one atomic per thread, each warp of the grid at an address of its own.
 
     total has an entry for each warp; its sum is the sum of x.
     """
@@ -410,7 +410,7 @@ def copy_bandwidth(
     tell the cost of the order from that of a longer kernel.
 
     A warp that reads every s-th element of 4 bytes touches s times the sectors until each lane has
-    its own (s = 8), so useful bandwidth falls up to there and not beyond. With an offset a warp
+    its own (s = 8), so useful bandwidth falls up to there and not beyond. With an offset per warp
     touches two lines of 128 bytes, and one sector more (5 instead of 4) unless it is a multiple of
     8: its neighbor needs them anyway, and caches hide it.
 
@@ -585,9 +585,9 @@ def fma_rate(
 ) -> Probe:
     """Multiply-adds a second, by chains of them in registers.
 
-    With many warps any number of chains keeps the units busy. With few (128 threads in one block a
-    multiprocessor: one warp for each of its four schedulers) only independent chains do: the rate
-    grows with `accumulators` until it covers the unit's latency of about four clocks.
+    With many warps any number of chains keeps the units busy. With few (128 threads in one block
+    per multiprocessor: one warp for each of its four schedulers) only independent chains do: the
+    rate grows with `accumulators` until it covers the unit's latency of about four clocks.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Bernstein-Bezier surface kernel with one thread an element: no barrier."""
+"""Bernstein-Bezier surface kernel with one thread per element: no barrier."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_bern_element(shape, K_S):
-    """Kernel that adds the lifted fluxes, one thread an element, K_S a block.
+    """Kernel that adds the lifted fluxes, one thread per element, K_S a block.
 
     The end of chan2015, section 4.2.2. A thread takes one face after another
     and sweeps in place: the points of a slice come in the order in which they

@@ -10,11 +10,11 @@ def make_bern_optimal(shape, K_S):
     """Kernel that adds the lifted fluxes, one thread a control point.
 
     chan2015, Algorithm 1. After L_0 each slice is computed from the one before,
-    three products a point, all four faces at once: they stand side by side in
+    three products per point, all four faces at once: they stand side by side in
     shared memory, and columns and values are loaded once for them. Since a
     slice must be complete before the next, there is a barrier after each. What
     is swept is the scalar s; as it has to be multiplied by the normal only
-    afterwards, there is one sweep a face and not one a field.
+    afterwards, there is one sweep per face and not one per field.
 
     A control point lies in the sweeps from all four faces. Who owns it gathers
     its four numbers, so that no two threads add to the same place.

@@ -5,7 +5,7 @@ import numpy as np
 from dgbook.gpu import cuda, jit
 from dgbook.nodal.trace import WAYS
 
-FACE = 6  # words a face: Fs a, Fs b, r and the normal
+FACE = 6  # words per face: Fs a, Fs b, r and the normal
 
 
 def make_flux(shape):

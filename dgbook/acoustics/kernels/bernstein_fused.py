@@ -7,7 +7,7 @@ from dgbook.gpu.limits import WARP
 from dgbook.nodal.trace import WAYS
 
 GHOST = 24  # the way to meet that means the boundary
-GEOMETRY = 20  # numbers an element
+GEOMETRY = 20  # numbers per element
 HALF = 16  # bits of a position in a word
 BYTES = 16  # of a point
 
@@ -169,7 +169,7 @@ def make_bernstein_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     From memory it has to read u and res once and write new and res once, 4
-    words a degree of freedom; neighbors' points, and u for the update, are
+    words per degree of freedom; neighbors' points, and u for the update, are
     found again in the caches. Where a = 0 it does not read res, where b = 0 not
     write new. The state holds p and J grad(l_m) . v, m = 1, 2, 3, point by
     point. A team of plan.lanes threads works on plan.elements elements; if it

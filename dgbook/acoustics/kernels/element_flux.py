@@ -7,7 +7,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_element_flux(shape, plan):
-    """Kernel for what the faces lift, K_S threads a block, one an element.
+    """Kernel for what the faces lift, K_S threads per block, one per element.
 
     chan2015, section 4.2.1: since the lift wants the values of all face nodes
     of an element one after another, the fluxes need a kernel of their own. The

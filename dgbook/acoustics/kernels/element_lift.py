@@ -6,7 +6,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_element_lift(shape, plan):
-    """Kernel that adds the lifted fluxes to du/dt, a thread an element.
+    """Kernel that adds the lifted fluxes to du/dt, a thread per element.
 
     Blocked as `make_element_volume`: K_S threads put a sub-block of the lift,
     `rows` by `columns`, into shared memory and apply it to an element each,

@@ -6,7 +6,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_element_volume(shape, plan):
-    """Kernel for (-kappa div v, -1/rho grad p), a thread an element.
+    """Kernel for (-kappa div v, -1/rho grad p), a thread per element.
 
     chan2015, section 4.2.1, after sgemm: K_V threads put sub-blocks of the
     derivative matrices, `rows` by `columns`, into shared memory and apply them

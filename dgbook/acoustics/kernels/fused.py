@@ -7,7 +7,7 @@ from dgbook.nodal.trace import WAYS
 
 GHOST = 24  # the way to meet that means the boundary
 GEOMETRY = 20
-"""Words an element: (J / rho) grad r_i . grad r_j, six for i <= j; kappa / J;
+"""Words per element: (J / rho) grad r_i . grad r_j, six for i <= j; kappa / J;
 one unused; of each face two weights, of [p] and of what flows in; of each face
 what the lifted number is multiplied by in -grad p."""
 
@@ -85,7 +85,7 @@ def make_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     From memory it has to read u and res once and write new and res once, 4
-    words a degree of freedom; neighbors' nodes, and u for the update, are found
+    words per degree of freedom; neighbors' nodes, and u for the update, are found
     again in the caches. Where a = 0 it does not read res, where b = 0 not write
     new. The state holds p and W_i = J grad r_i . v. A row of threads works on
     plan.elements_inline elements, a thread on plan.nodes_inline nodes of each.

@@ -6,7 +6,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_node_volume(shape, plan):
-    """Kernel for (-kappa div v, -1/rho grad p), a thread a node.
+    """Kernel for (-kappa div v, -1/rho grad p), a thread per node.
 
     chan2015, section 4.2.1: Np x K_V threads work on K_V elements. They put the
     fields into shared memory, node by node, so that one wide load fetches all

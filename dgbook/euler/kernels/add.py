@@ -1,4 +1,4 @@
-"""Sums of volume and edge integrals: chen's addRes, one thread an element."""
+"""Sums of volume and edge integrals: chen's addRes, one thread per element."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The look for states that no gas can have, one thread a node."""
+"""The look for states that no gas can have, one thread per node."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Edge integrals: chen's calculateFaceRes, one thread an edge."""
+"""Edge integrals: chen's calculateFaceRes, one thread per edge."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""From residuals to slopes: chen's Res2RHS, one thread an element."""
+"""From residuals to slopes: chen's Res2RHS, one thread per element."""
 
 import numpy as np
 

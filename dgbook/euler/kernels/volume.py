@@ -1,4 +1,4 @@
-"""Volume integrals: chen's calculateVolumeRes, one thread an element."""
+"""Volume integrals: chen's calculateVolumeRes, one thread per element."""
 
 import numpy as np
 

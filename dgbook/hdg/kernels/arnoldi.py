@@ -9,7 +9,7 @@ from dgbook.gpu import cuda, jit
 TOGETHER = 8
 """Vectors of the basis whose numbers a thread loads together."""
 
-# The basis is (length + 1, n), one vector a row; progress[0] says how many it
+# The basis is (length + 1, n), one vector per row; progress[0] says how many it
 # has. So all launches of a step are the same for every step: one graph holds
 # them. A block has a power of two of threads, TOGETHER or more.
 

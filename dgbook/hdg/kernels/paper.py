@@ -27,7 +27,7 @@ def make_contract(shape):
     """Kernel for y_il = sum_k A_ilk X_kl: Algorithm 2 as it is printed.
 
     A is stored with i fastest and k last, `values` (q, r m): what the threads
-    of a warp load in a turn is contiguous. X is read through the cache.
+    of a warp load at once is contiguous. X is read through the cache.
     """
     real = np.dtype(shape.dtype).type
     m, q = shape.m, shape.q

@@ -53,7 +53,7 @@ def make_sliced(shape, plan):
                 for u in range(unroll):
                     total += loaded[u] * gathered[begin + k + u]
                 k += np.uint32(unroll)
-            # What does not fill a turn.
+            # What is left over.
             for r in range(q - whole):
                 total += (values[n, (whole + r) * WARP + lane]
                           * gathered[begin + whole + r])  # fmt: skip

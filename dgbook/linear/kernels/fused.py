@@ -9,11 +9,11 @@ from dgbook.nodal.trace import WAYS
 def make_fused(dim, n, Np, Nfp, dtype, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    It reads u and res once and writes new and res once: 4 words a degree of
+    It reads u and res once and writes new and res once: 4 words per degree of
     freedom. Neighbors may still need u, so the new state goes elsewhere. A row
     of Np threads works on plan.elements_inline elements, so that an entry of D
     or LIFT, once loaded, serves them all. Arguments as in volume and surface,
-    but `exterior` shrunk to one word a face, see dgbook.nodal.trace:
+    but `exterior` shrunk to one word per face, see dgbook.nodal.trace:
 
     links (K (dim+1),)    the neighbor times WAYS, plus the way its face meets
                           mine

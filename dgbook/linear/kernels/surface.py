@@ -1,4 +1,4 @@
-"""The surface kernel: gather both traces, jump matrix, lift; one thread a node."""
+"""The surface kernel: gather both traces, jump matrix, lift; one thread per node."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
     """Kernel for rhs += LIFT(Fs F (u^- - u^+)).
 
     A block holds plan.elements_per_block elements, a row of Np threads each.
-    Arguments of the kernel, with Nf = (dim+1) Nfp face nodes an element:
+    Arguments of the kernel, with Nf = (dim+1) Nfp face nodes per element:
 
     u, rhs (n, (K + ghosts) Np)   u^+ at boundary faces is in u's ghosts;
                                   rhs is added to

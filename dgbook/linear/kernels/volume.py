@@ -1,4 +1,4 @@
-"""The volume kernel: - sum_d A_d du/dx_d inside the elements, one thread a node."""
+"""The volume kernel: - sum_d A_d du/dx_d inside the elements, one thread per node."""
 
 import numpy as np
 

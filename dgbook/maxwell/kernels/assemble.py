@@ -8,7 +8,7 @@ from dgbook.gpu import cuda, jit
 def make_assemble(shape):
     """Kernel for du/dt = ((curl H + lifted) / eps, (-curl E + lifted) / mu).
 
-    One thread a node and all six fields: differentiation has treated these one
+    One thread per node and all six fields: differentiation has treated these one
     by one, as the paper does, and here they meet. Of the 18 derivatives the
     curls need 12.
 

@@ -6,7 +6,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_differentiate(shape, plan):
-    """Kernel for d/dx, d/dy, d/dz of each of the six fields, one thread a node.
+    """Kernel for d/dx, d/dy, d/dz of each of the six fields, one thread per node.
 
     klockner2009, section 5.2, applied to section 5.4. Blocks and the order of
     threads are those of `make_lift`; the three matrices are applied along with

@@ -7,7 +7,7 @@ from dgbook.maxwell.plan import odd
 
 
 def make_differentiate_matrix(shape, plan):
-    """Kernel for d/dx, d/dy, d/dz of each of the six fields, one thread a node.
+    """Kernel for d/dx, d/dy, d/dz of each of the six fields, one thread per node.
 
     klockner2009, Algorithm 4. A block of N_R x w_p threads loads N_R rows of
     [D_1 D_2 D_3], counted modulo Np so that a segment goes on with the first

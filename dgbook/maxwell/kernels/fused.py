@@ -101,7 +101,7 @@ def make_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     From memory it has to read u and res once and write new and res once, 4
-    words a degree of freedom; neighbors' nodes, and u for the update, are found
+    words per degree of freedom; neighbors' nodes, and u for the update, are found
     again in the caches. Where a = 0 it does not read res, where b = 0 not write new. The
     state holds, node by node, x_i . E and x_i . (Z H), where x_1, x_2, x_3 are
     the columns of dx/dr. A row of threads works on plan.elements_inline

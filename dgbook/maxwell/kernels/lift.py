@@ -6,7 +6,7 @@ from dgbook.gpu import cuda, jit
 
 
 def make_lift(shape, plan):
-    """Kernel for J^-1 LIFT flux, one thread a node.
+    """Kernel for J^-1 LIFT flux, one thread per node.
 
     klockner2009, Algorithm 1. A block works on w_p x w_i microblocks of one of
     the six fields, which are the second dimension of the grid. An entry of

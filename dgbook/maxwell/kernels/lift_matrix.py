@@ -7,7 +7,7 @@ from dgbook.maxwell.plan import odd
 
 
 def make_lift_matrix(shape, plan):
-    """Kernel for J^-1 LIFT flux, one thread a node.
+    """Kernel for J^-1 LIFT flux, one thread per node.
 
     klockner2009, section 5.4, applied to section 5.2: blocks and segments are
     those of `make_differentiate_matrix`, the arguments those of `make_lift`,

@@ -11,7 +11,7 @@ from dgbook.swept.point import make_access, make_neighbors
 def make_classic(problem, stage, dtype):
     """Kernel for new = old + w slope(u): substep `stage` (magee2017, figure 6).
 
-    One thread a point, one launch a substep: only a launch's end tells a
+    One thread per point, one launch per substep: only a launch's end tells a
     point that its neighbors' states are there. Arguments of the kernel,
     (fields n,) each, a field after the other:
 
@@ -53,7 +53,7 @@ def make_classic(problem, stage, dtype):
 
 
 def make_classic_rows(problem, stage, points, dtype):
-    """The same with several neighboring points a thread, of which n is a multiple.
+    """The same with several neighboring points per thread, of which n is a multiple.
 
     A thread loads 2r points more than it updates, and computes of Euler each
     of its faces once: fewer loads and flops, fewer threads.

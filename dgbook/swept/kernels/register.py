@@ -13,7 +13,7 @@ HALF = WARP // 2
 def make_register_up(problem, dtype):
     """Kernel for the up-triangle: from states of one time to edges.
 
-    One thread a point, any number of warps a block. Arguments as those of the
+    One thread per point, any number of warps a block. Arguments as those of the
     Shared kernels, with nodes of 32 points.
     """
     real = np.dtype(dtype).type

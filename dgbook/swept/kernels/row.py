@@ -18,7 +18,7 @@ def make_row(problem, points, real):
     `alive`, new stays as it is. g is the index of the row's first point in
     the domain of n points: fixed ends do not change.
 
-    It is a chain of functions, one a point, for then all positions are
+    It is a chain of functions, one per point, for then all positions are
     constants, and arrays that never leave a thread stay in registers; no loop
     of that length would be unrolled. What a function hands to the next is
     what two points share: of Euler a face's flux and inner energies, so that

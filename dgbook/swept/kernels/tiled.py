@@ -13,7 +13,7 @@ def make_tiled(problem, threads, points, steps, dtype):
 
     A block loads a tile of threads * points points, of which r a substep on
     either side belong to its neighbors: they compute them as well. What is
-    wrong comes in from the tile's ends by r points a substep, and after all
+    wrong comes in from the tile's ends by r points per substep, and after all
     steps the middle is right, and written. So blocks need not talk: no edges,
     no idle threads, and no boundary within, for a tile continues beyond the
     domain's ends as the boundary condition says; but points are computed more

@@ -1,4 +1,4 @@
-"""Shared and Register with several points a thread: states in registers, their ends exchanged."""
+"""Shared and Register with several points per thread: states in registers, their ends exchanged."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ def make_wide_up(problem, threads, points, dtype, shuffled):
 
     A node has threads * points points. In Shared its threads are a block; in
     Register (`shuffled`) a warp, of which a block has any number. Arguments
-    as those of the Shared kernels with one point a thread.
+    as those of the Shared kernels with one point per thread.
     """
     real = np.dtype(dtype).type
     fields = len(problem.fields)

@@ -198,6 +198,12 @@ def recorded(record: Record, value: float | Mapping[str, Any], unit: str) -> Num
     return Number(value, _shown(unit), "RECORDED", record.source)
 
 
+def first_recorded(record: Record, unit: str, **keys: Any) -> Number | None:
+    """The first row of a record whose fields equal `keys`, in a unit; None if there is none."""
+    rows = record.select(**keys)
+    return recorded(record, rows[0], unit) if rows else None
+
+
 def rate(amount: float, time: Number, unit: str) -> Number:
     """A counted amount over a labeled time: a rate of the same origin.
 

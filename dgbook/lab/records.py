@@ -320,6 +320,18 @@ def load(name: str, folder: str | Path | None = None, gpu: str | None = None) ->
     return max(found, key=lambda record: record.date)
 
 
+def newest(name: str) -> Record | None:
+    """The newest record of that name; None where there is none, and a line on how to make it.
+
+    For a page that can do without it.
+    """
+    try:
+        return load(name)
+    except FileNotFoundError:
+        print(f"No record {name}: python -m dgbook bench makes it on a GPU.")
+        return None
+
+
 def exists(name: str) -> bool:
     """Whether this checkout of the book has a record of that name, valid or not."""
     try:

@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dgbook.page.plot import PALETTE, PIXELS_PER_INCH, render, require_alt
+from dgbook.page.plot import COLORS, PALETTE, PIXELS_PER_INCH, render, require_alt
 
 STYLES = ("line", "points", "steps", "bars")
 # A notebook stays below 1.5 MB; one figure may take a good part of it.
@@ -142,7 +142,7 @@ def player(
         data.append(
             {
                 "style": curve.style,
-                "color": curve.color or PALETTE[i % len(PALETTE)],
+                "color": _on_any_page(curve.color or PALETTE[i % len(PALETTE)]),
                 "width": round(bar, 1) if curve.style == "bars" else 2.2,
                 "dash": "6 4" if curve.dashed else "",
                 "base": round(base, 5),
@@ -192,7 +192,8 @@ def flipbook(
     first = _first(sliders, start)
     width, height = (round(v * PIXELS_PER_INCH) for v in figures[first].get_size_inches())
     picture = (
-        f'<img alt="{html.escape(alt)}" width="{width}" height="{height}" src="{images[first]}" '
+        f'<img class="dg-drawing" alt="{html.escape(alt)}" width="{width}" height="{height}" '
+        f'src="{images[first]}" '
         'style="max-width:100%;height:auto;background:#fff;border-radius:6px">'
     )
     return assemble(
@@ -517,6 +518,11 @@ def assemble(
             "use fewer frames or points"
         )
     return Player(block, " ".join(alt.split()))
+
+
+def _on_any_page(color: str) -> str:
+    """Black is the color of the page's text, which is light on dark pages."""
+    return "currentColor" if color in (COLORS["black"], "black") else color
 
 
 def _value_text(value: Any) -> str:

@@ -1,8 +1,10 @@
 """Every figure's style in one place: colors, sizes, labels of numbers and alternative text.
 
-Static figures are drawn by matplotlib on a white panel, which reads well on light and dark pages
-alike, and shown as one HTML image that carries its alternative text into the built book, Colab,
-JupyterLab and VS Code. Figures that move without a kernel are in `dgbook.page.player`.
+Static figures are drawn by matplotlib and shown as an HTML image that carries its alternative text
+into the built book, Colab, JupyterLab and VS Code. It is transparent where the paper is white; on
+dark pages the book's style sheet turns its lightness around and keeps its hues. A field keeps the
+colors of its color map, so a figure with one brings a second picture for dark pages. Figures that
+move without a kernel are in `dgbook.page.player`.
 """
 
 from __future__ import annotations
@@ -16,22 +18,25 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib import rcParams
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from PIL import Image as Picture
 
 from dgbook.lab.numbers import LABELS, Number
 
-# Okabe and Ito's colors, told apart by color-blind readers; yellow is left out, since it is
-# invisible on white.
+# Okabe and Ito's colors, told apart by color-blind readers. Yellow is left out, since it is
+# invisible on white; orange and sky are darker than theirs, for a contrast of 3 to 1 with it.
 COLORS = {
     "blue": "#0072B2",
     "vermillion": "#D55E00",
     "green": "#009E73",
     "purple": "#CC79A7",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
+    "orange": "#C58500",
+    "sky": "#3A9AD0",
     "black": "#000000",
 }
 PALETTE = tuple(COLORS.values())
@@ -164,7 +169,7 @@ def annotate_label(ax: Axes, label: str, source: str, corner: str = "upper right
         va="bottom",
         fontsize=9.5,
         color="#333333",
-        bbox={"boxstyle": "round,pad=0.25", "fc": "white", "ec": LABEL_COLORS[label], "lw": 1.2},
+        bbox={"boxstyle": "round,pad=0.25", "fc": "none", "ec": LABEL_COLORS[label], "lw": 1.2},
     )
 
 
@@ -300,21 +305,51 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
 # --------------------------------------------------------------------------------------- showing
 
 
+DARK_PAGE = (0x12, 0x12, 0x12)  # the book's dark background
+
+# What the style sheet does to a drawing on a dark page, filter: invert(1) hue-rotate(180deg), as
+# the standard (W3C, Filter Effects, section 9) defines it for colors from 0 to 1: the product with
+# this matrix, of a color's complement.
+HALF_TURN = np.array([[-0.574, 1.43, 0.144], [0.426, 0.43, 0.144], [0.426, 1.43, -0.856]])
+
+
+def on_dark(colors: np.ndarray) -> np.ndarray:
+    """Colors of a drawing as a dark page shows them: same hues, lightness turned around.
+
+    Parameters
+    ----------
+    colors : array of uint8, shape (..., 3)
+        Red, green and blue on white.
+    """
+    return np.clip((255.0 - colors) @ HALF_TURN.T, 0, 255).round().astype(np.uint8)
+
+
 @dataclass(frozen=True)
 class Image:
-    """A picture with its alternative text, as a notebook shows it."""
+    """A picture with its alternative text, as a notebook shows it.
+
+    `dark` is a second picture for dark pages, of a figure whose colors must not be turned around;
+    where there is no style sheet to choose, the first is shown, on a white panel.
+    """
 
     png: bytes
     alt: str
     width: int
     height: int
+    dark: bytes = b""
 
     def _repr_html_(self) -> str:
-        data = base64.b64encode(self.png).decode()
+        if not self.dark:
+            return self._image(self.png, "dg-drawing", "background:#fff;border-radius:6px")
+        light = self._image(self.png, "only-light", "background:#fff;border-radius:6px")
+        return light + self._image(self.dark, "only-dark dg-field", "display:none")
+
+    def _image(self, png: bytes, kind: str, style: str) -> str:
         return (
-            f'<img alt="{html.escape(self.alt)}" width="{self.width}" height="{self.height}" '
-            'style="max-width:100%;height:auto;background:#fff;border-radius:6px" '
-            f'src="data:image/png;base64,{data}">'
+            f'<img class="{kind}" alt="{html.escape(self.alt)}" '
+            f'width="{self.width}" height="{self.height}" '
+            f'style="max-width:100%;height:auto;{style}" '
+            f'src="data:image/png;base64,{base64.b64encode(png).decode()}">'
         )
 
     def __repr__(self) -> str:
@@ -339,19 +374,79 @@ def show(fig: Figure, alt: str) -> Image:
     require_alt(alt)
     require_label(fig)
     width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
-    return Image(render(fig), " ".join(alt.split()), width, height)
+    png, dark, mask = render(fig), b"", field_mask(fig)
+    if mask is not None:
+        light = np.asarray(_drawn(fig).convert("RGB"))
+        dark = _encode(Picture.fromarray(np.where(mask[..., None], light, _lift(on_dark(light)))))
+    return Image(png, " ".join(alt.split()), width, height, dark)
 
 
 def render(fig: Figure, colors: int = 256) -> bytes:
-    """A figure as a PNG of at most `colors` colors, a third of the size of a full-color one."""
-    from PIL import Image as Picture
+    """A figure as a PNG of at most `colors` colors, a third of the size of a full-color one.
 
+    White is transparent, and every other color as transparent as it can be: on white it is what
+    matplotlib drew.
+    """
+    picture = _drawn(fig).convert("RGB").quantize(colors, dither=Picture.Dither.NONE)
+    palette = np.array(picture.getpalette(), float).reshape(-1, 3)
+    opacity = 255.0 - palette.min(axis=1, keepdims=True)
+    ink = 255.0 - (255.0 - palette) * 255.0 / np.maximum(opacity, 1.0)
+    picture.putpalette(ink.round().astype(np.uint8).tobytes())
+    return _encode(picture, transparency=bytes(opacity.round().astype(np.uint8).ravel()))
+
+
+def field_mask(fig: Figure) -> np.ndarray | None:
+    """Where a figure shows colors of a color map that is no ink on paper, or None if nowhere.
+
+    A map that begins or ends near white is ink: its zero is the page.
+
+    Returns
+    -------
+    mask : array of bool, shape (rows, columns) of the picture
+    """
+    fields = [artist for artist in fig.findobj(_is_field) if artist.get_visible()]
+    if not fields:
+        return None
+    others = [child for ax in fig.axes for child in ax.get_children() if child not in fields]
+    others = [artist for artist in [*others, *fig.legends, *fig.texts] if artist.get_visible()]
+    engine = fig.get_layout_engine()
+    fig.set_layout_engine("none")  # what is hidden keeps its place
+    try:
+        for artist in others:
+            artist.set_visible(False)
+        alone = np.asarray(_drawn(fig, transparent=True).convert("RGBA"))
+    finally:
+        for artist in others:
+            artist.set_visible(True)
+        fig.set_layout_engine(engine)
+    return alone[..., 3] > 0
+
+
+def _is_field(artist: Artist) -> bool:
+    if not isinstance(artist, ScalarMappable) or artist.get_array() is None:
+        return False
+    darkest = [min(artist.cmap(end, bytes=True)[:3]) for end in (0.0, 1.0)]
+    return max(darkest) < 200
+
+
+def _drawn(fig: Figure, transparent: bool = False) -> Picture.Image:
     buffer = io.BytesIO()
-    fig.savefig(buffer, format="png", dpi=DPI)
-    picture = Picture.open(buffer).convert("RGB").quantize(colors, dither=Picture.Dither.NONE)
-    small = io.BytesIO()
-    picture.save(small, format="png", optimize=True)
-    return small.getvalue()
+    fig.savefig(buffer, format="png", dpi=DPI, transparent=transparent)
+    return Picture.open(buffer)
+
+
+def _lift(colors: np.ndarray) -> np.ndarray:
+    """Colors from black to white as colors from the dark page to white."""
+    page = np.array(DARK_PAGE)
+    return (page + colors * ((255 - page) / 255)).round().astype(np.uint8)
+
+
+def _encode(picture: Picture.Image, **options: object) -> bytes:
+    if picture.mode != "P":
+        picture = picture.quantize(256, dither=Picture.Dither.NONE)
+    buffer = io.BytesIO()
+    picture.save(buffer, format="png", optimize=True, **options)
+    return buffer.getvalue()
 
 
 def require_label(fig: Figure) -> None:

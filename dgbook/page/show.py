@@ -144,6 +144,37 @@ def source(kernel: Kernel | CudaKernel | Callable | Path) -> str:
     return textwrap.dedent(inspect.getsource(function))
 
 
+def changed(old: str, new: str, *functions: Callable) -> dict[str, Any]:
+    """What the text of some functions defines after a change: kernels with a mistake in them.
+
+    Parameters
+    ----------
+    old, new : str
+        `old` stands in one of the functions, and `new` takes its place.
+    *functions : function
+        Factories of kernels and what they are made of, in the order in which they use each other.
+
+    Returns
+    -------
+    names : dict
+        The names of their modules, with the functions as they are after the change.
+
+    Raises
+    ------
+    ValueError
+        If `old` stands in none of them.
+    """
+    texts = [source(function) for function in functions]
+    if not any(old in text for text in texts):
+        raise ValueError(f"old = {old!r} stands in none of {[f.__name__ for f in functions]}")
+    names: dict[str, Any] = {}
+    for function in functions:
+        names |= function.__globals__
+    for text in texts:
+        exec(text.replace(old, new), names)
+    return names
+
+
 def show(
     kernel: Kernel | CudaKernel | Callable | Path,
     signature: tuple | None = None,

@@ -29,7 +29,7 @@ _COUNTED = (
     r"(?:\d[\d,.]*|one|two|three|four|five|six|eight|(?:one|a|an) (?!by\b)\w+|\w*[Bb]ytes|[Ff]lops|"
     r"[Tt]hreads?|[Ww]ords?|registers|seconds|[Mm]icroseconds|us|ms|ns|[Nn]onzeros|multiply-adds|"
     r"[Ff]ields|doubles|digits|[Cc]ells|traces|products|sweeps|[Uu]nknowns|states|barriers|"
-    r"launches|lines|lists|sectors|numbers|nodes|[Tt]ime|[Ee]lements|permutations|points?|kernel)"
+    r"launches|lines|lists|sectors|numbers|nodes|[Tt]ime|elements|Elements|permutations|points?|kernel)"
 )
 _BY = (
     r"(?:thread|block|warp|lane|element|node|point|face|side|step|substep|stage|second|degree|DOF|"

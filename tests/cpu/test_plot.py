@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,8 +38,79 @@ def test_a_figure_is_shown_with_its_text_at_the_size_asked_for():
     data = base64.b64decode(re.search(r"base64,([^\"]+)", page)[1])
     picture = Picture.open(io.BytesIO(data))
     assert picture.size == (4 * plot.DPI, 3 * plot.DPI)
-    assert picture.getpixel((0, 0)) == picture.getpixel((4 * plot.DPI - 1, 0))
-    assert picture.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+    corners = [(x, y) for x in (0, 4 * plot.DPI - 1) for y in (0, 3 * plot.DPI - 1)]
+    assert {picture.convert("RGBA").getpixel(corner)[3] for corner in corners} == {0}
+
+
+def test_a_picture_is_on_white_what_was_drawn():
+    fig, ax = plot.figure()
+    ax.plot([0, 1, 0.5])
+    ax.bar([1, 2], [0.3, 0.9], color=[plot.COLORS["sky"], "#eeeeee"])
+    ours = Picture.open(io.BytesIO(plot.render(fig))).convert("RGBA")
+    page = Picture.new("RGBA", ours.size, "white")
+    page.alpha_composite(ours)
+    plain = io.BytesIO()
+    fig.savefig(plain, format="png", dpi=plot.DPI)
+    found = (
+        np.asarray(page.convert("RGB"), int),
+        np.asarray(Picture.open(plain).convert("RGB"), int),
+    )
+    assert np.abs(found[0] - found[1]).max() <= 12  # 256 colors
+    assert np.asarray(ours)[..., 3].max() == 255
+
+
+def luminance(color):
+    """Relative luminance of colors from 0 to 255, as WCAG 2 defines it."""
+    c = np.asarray(color, float) / 255
+    c = np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4)
+    return c @ np.array([0.2126, 0.7152, 0.0722])
+
+
+def contrast(color, page):
+    """The ratio of WCAG 2, from 1 to 21."""
+    low, high = sorted((luminance(color), luminance(page)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("least, colors", [(3.0, plot.PALETTE), (4.5, ("#333333", "#000000"))])
+def test_what_is_drawn_is_seen_on_both_pages(least, colors):
+    for color in colors:
+        rgb = np.array([int(color[i : i + 2], 16) for i in (1, 3, 5)])
+        assert contrast(rgb, (255, 255, 255)) >= least, color
+        assert contrast(plot.on_dark(rgb), plot.DARK_PAGE) >= least, color
+
+
+def test_dark_pages_keep_hues():
+    black, white, blue = plot.on_dark(np.array([[0, 0, 0], [255, 255, 255], [0, 114, 178]]))
+    assert (black == 255).all() and (white == 0).all()
+    assert blue.argmax() == 2 and blue[2] > blue[1] > blue[0]
+
+
+def test_a_field_has_a_picture_for_dark_pages():
+    fig, (left, right) = plot.figure(columns=2, grid=False)
+    image = left.imshow(np.linspace(0, 1, 25).reshape(5, 5))
+    right.imshow(np.eye(5), cmap="Blues")  # ink on paper
+    fig.colorbar(image, ax=left)
+    shown = plot.show(fig, ALT)
+    light = np.asarray(Picture.open(io.BytesIO(shown.png)).convert("RGBA"), int)
+    dark = np.asarray(Picture.open(io.BytesIO(shown.dark)).convert("RGB"), int)
+    mask = plot.field_mask(fig)
+    assert (mask.mean(axis=0) > 0.5).any() and not mask[:, -200:].any()
+    solid = mask & (light[..., 3] == 255)
+    assert np.abs(light[solid][:, :3] - dark[solid]).max() <= 12
+    assert (dark[0, 0] == plot.DARK_PAGE).all()
+    assert dark[~mask].max() > 240  # text
+    page = shown._repr_html_()
+    assert page.count("<img ") == page.count(f'alt="{ALT}"') == 2
+    assert 'class="only-dark dg-field"' in page and "display:none" in page
+    drawing, _ = plot.figure()
+    assert 'class="dg-drawing"' in plot.show(drawing, ALT)._repr_html_()
+
+
+def test_the_style_sheet_does_what_is_expected_of_it():
+    sheet = (Path(plot.__file__).parents[2] / "_static" / "custom.css").read_text()
+    assert "img.dg-drawing:not(.only-dark) {\n  background: transparent !important;\n" in sheet
+    assert "filter: invert(1) hue-rotate(180deg);" in sheet
 
 
 def test_a_picture_has_few_colours_and_few_bytes():
@@ -46,7 +118,7 @@ def test_a_picture_has_few_colours_and_few_bytes():
     x = np.linspace(0, 1, 200)
     ax.imshow(np.sin(9 * x)[:, None] * np.cos(7 * x))
     small, large = plot.render(fig, 32), plot.render(fig)
-    assert len(Picture.open(io.BytesIO(small)).convert("RGB").getcolors()) <= 32
+    assert len(Picture.open(io.BytesIO(small)).convert("RGBA").getcolors()) <= 32
     full = io.BytesIO()
     fig.savefig(full, format="png", dpi=plot.DPI)
     assert len(small) < len(large) < 0.6 * len(full.getvalue())

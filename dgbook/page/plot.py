@@ -425,6 +425,8 @@ def field_mask(fig: Figure) -> np.ndarray | None:
 def _is_field(artist: Artist) -> bool:
     if not isinstance(artist, ScalarMappable) or artist.get_array() is None:
         return False
+    if np.ndim(artist.get_array()) == 3:  # red, green and blue
+        return False
     darkest = [min(artist.cmap(end, bytes=True)[:3]) for end in (0.0, 1.0)]
     return max(darkest) < 200
 

@@ -225,7 +225,7 @@ def describe(reports: list[Report]) -> str:
 
     capabilities = across([f"{r.cc[0]}.{r.cc[1]}" for r in reports])
     return (
-        f"Compute capability {capabilities}: {across([r.registers for r in reports])} registers a "
-        f"thread, {across([r.shared_bytes for r in reports])} bytes of static shared memory a "
-        f"block, {across([r.spill_bytes for r in reports])} bytes spilled"
+        f"Compute capability {capabilities}: {across([r.registers for r in reports])} registers "
+        f"per thread, {across([r.shared_bytes for r in reports])} bytes of static shared memory "
+        f"per block, {across([r.spill_bytes for r in reports])} bytes spilled"
     )

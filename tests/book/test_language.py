@@ -29,13 +29,14 @@ _COUNTED = (
     r"(?:\d[\d,.]*|one|two|three|four|five|six|eight|(?:one|a|an) (?!by\b)\w+|\w*[Bb]ytes|[Ff]lops|"
     r"[Tt]hreads?|[Ww]ords?|registers|seconds|[Mm]icroseconds|us|ms|ns|[Nn]onzeros|multiply-adds|"
     r"[Ff]ields|doubles|digits|[Cc]ells|traces|products|sweeps|[Uu]nknowns|states|barriers|"
-    r"launches|lines|lists|sectors|numbers|nodes|[Tt]ime|elements|Elements|permutations|points?|kernel)"
+    r"launches|lines|lists|sectors|numbers|nodes|[Tt]ime|elements|Elements|permutations|points?|"
+    r"kernel|memory|X)"  # X is a formula
 )
 _BY = (
     r"(?:thread|block|warp|lane|element|node|point|face|side|step|substep|stage|second|degree|DOF|"
     r"multiprocessor|word|byte|flop|launch|dimension|field|row|column|unknown|entry|number|turn|"
     r"iteration|wave|wavelength|level|cell|edge|vertex|tile|slice|multiply-add|clock|operation|"
-    r"mesh|method|kernel|microblock|product|order)"
+    r"mesh|method|kernel|microblock|product)"
 )
 _NO_VERB = (
     r"(?=[.,;:)?!*\"\]|]| ?$| (?:and|or|for|in|by|at|on|as|with|when|instead|but|under|from|"

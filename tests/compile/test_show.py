@@ -145,10 +145,10 @@ def test_without_a_signature_there_is_no_line():
 
 def test_the_line_says_what_the_compiler_says():
     line = show(SCALE, (X,)).cost
-    pattern = r"Compute capability 7\.5 / 8\.0 / 9\.0: [\d /]+ registers a thread, 0 bytes of .*"
+    pattern = r"Compute capability 7\.5 / 8\.0 / 9\.0: [\d /]+ registers per thread, 0 bytes of .*"
     assert re.fullmatch(pattern, line)
     assert show(SCALE, (X,), cc=(8, 0)).cost.startswith("Compute capability 8.0: ")
-    assert "registers a thread" in show(load(COPY, "copy")).cost
+    assert "registers per thread" in show(load(COPY, "copy")).cost
 
 
 def test_equal_numbers_stand_once():
@@ -156,8 +156,8 @@ def test_equal_numbers_stand_once():
         return Report("kernel", cc, registers, 0, 0, 512, 0, 0, "")
 
     assert describe([report((7, 5), 40), report((9, 0), 32)]) == (
-        "Compute capability 7.5 / 9.0: 40 / 32 registers a thread, 512 bytes of static shared "
-        "memory a block, 0 bytes spilled"
+        "Compute capability 7.5 / 9.0: 40 / 32 registers per thread, 512 bytes of static shared "
+        "memory per block, 0 bytes spilled"
     )
 
 

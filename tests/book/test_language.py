@@ -40,7 +40,7 @@ _BY = (
 )
 _NO_VERB = (
     r"(?=[.,;:)?!*\"\]|]| ?$| (?:and|or|for|in|by|at|on|as|with|when|instead|but|under|from|"
-    r"of freedom|to)\b)"
+    r"of freedom|to)\b| \()"
 )
 PATTERNS = {
     'write "per"': re.compile(rf"\b{_COUNTED} an? {_BY}{_NO_VERB}"),

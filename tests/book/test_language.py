@@ -30,7 +30,7 @@ _COUNTED = (
     r"[Tt]hreads?|[Ww]ords?|registers|seconds|[Mm]icroseconds|us|ms|ns|[Nn]onzeros|multiply-adds|"
     r"[Ff]ields|doubles|digits|[Cc]ells|traces|products|sweeps|[Uu]nknowns|states|barriers|"
     r"launches|lines|lists|sectors|numbers|nodes|[Tt]ime|elements|Elements|permutations|points?|"
-    r"kernel|memory|X)"  # X is a formula
+    r"blocks|rows|columns|stages|faces|edges|warps|entries|kernel|memory|X)"  # X is a formula
 )
 _BY = (
     r"(?:thread|block|warp|lane|element|node|point|face|side|step|substep|stage|second|degree|DOF|"

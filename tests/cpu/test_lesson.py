@@ -27,6 +27,12 @@ def test_values_at_points_are_those_of_the_polynomial(dim):
     points = np.random.default_rng(2).random((40, dim))
     expected = 1 + points[:, 0] * points[:, 1] + points[:, 2:].sum(axis=1)
     assert np.abs(lesson.values_at(points, solver, field) - expected).max() < 1e-13
+    number = np.arange(mesh.K)[:, None] * np.ones(solver.element.Np)
+    holding = lesson.values_at(points, solver, number).round().astype(int)
+    corners = mesh.vertices[mesh.elements[holding]]
+    edges = (corners[:, 1:] - corners[:, :1]).swapaxes(1, 2)
+    shares = np.linalg.solve(edges, (points - corners[:, 0])[..., None])[..., 0]
+    assert shares.min() > -1e-12 and shares.sum(axis=1).max() < 1 + 1e-12
 
 
 def twice(x):

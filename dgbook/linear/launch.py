@@ -97,9 +97,10 @@ class Launcher(launching.Launcher):
         state[:, : self.nodes] = u.reshape(self.shape.n, -1)
         return self.device.array(state)
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state of some elements, an array (n, places, Np) of the device."""
-        return state.reshape(self.shape.n, -1, self.shape.Np)[:, places]
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), of some elements: (..., n, places, Np) on the device."""
+        n, Np = self.shape.n, self.shape.Np
+        return states.reshape(*states.shape[:-1], n, -1, Np)[..., places, :]
 
     def set_ghosts(self, state: Any, data: Any) -> None:
         """Copy what is given on the boundary, flat (n nb Nfp,), behind the elements."""

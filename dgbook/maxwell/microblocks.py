@@ -93,12 +93,12 @@ class Microblocks:
         return packed.ravel()
 
     def unpack(self, packed: Any, n: int, elements: slice = slice(None)) -> Any:
-        """The inverse of `pack`, for n values per element: (fields, elements, n) of some or all."""
-        K_M = self.shape.K_M
-        values = packed.reshape(-1, self.n_M, padded(K_M * n, HALF_WARP))[:, :, : K_M * n]
-        values = values.reshape(len(values), self.n_M, K_M, n)
+        """The inverse of `pack`, (..., fields, elements, n) of arrays (..., entries)."""
+        K_M, stack = self.shape.K_M, packed.shape[:-1]
+        values = packed.reshape(*stack, -1, self.n_M, padded(K_M * n, HALF_WARP))
+        values = values[..., : K_M * n].reshape(*stack, -1, self.n_M, K_M, n)
         slots = np.asarray(self.slots[elements], like=packed)
-        return values[:, slots // K_M, slots % K_M]
+        return values[..., slots // K_M, slots % K_M, :]
 
     def _begin(self, slots: np.ndarray, microblock: int, element: int) -> np.ndarray:
         return slots // self.shape.K_M * microblock + slots % self.shape.K_M * element

@@ -17,9 +17,9 @@ PIECE = 2**13
 """Elements that are converted together: what that takes is little beside the state."""
 
 
-def pieces(K: int) -> Iterator[slice]:
-    """Up to `PIECE` of K places at a time."""
-    return (slice(first, min(first + PIECE, K)) for first in range(0, K, PIECE))
+def pieces(K: int, most: int) -> Iterator[slice]:
+    """K places, up to so many at a time."""
+    return (slice(first, min(first + most, K)) for first in range(0, K, most))
 
 
 class Launcher(ABC):
@@ -85,16 +85,17 @@ class Launcher(ABC):
         return np.arange(self.operator.mesh.K)
 
     @abstractmethod
-    def part(self, state: Any, places: slice) -> Any:
-        """A state at some places, an array (fields, places, Np) of the device."""
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), at some places: (..., fields, places, Np) on the device."""
 
     def download(self, state: Any) -> np.ndarray:
         """A state of the device as a NumPy array (fields, K, Np)."""
         elements = self.elements
-        fields, _, Np = self.part(state, slice(0, 1)).shape
+        flat = state.reshape(-1)
+        fields, _, Np = self.part(flat, slice(0, 1)).shape
         u = np.empty((fields, len(elements), Np), self.real)
-        for places in pieces(len(elements)):
-            u[:, elements[places]] = self.device.to_numpy(self.part(state, places))
+        for places in pieces(len(elements), PIECE):
+            u[:, elements[places]] = self.device.to_numpy(self.part(flat, places))
         return u
 
     def _on_device(

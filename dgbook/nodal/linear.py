@@ -15,7 +15,7 @@ from dgbook.arguments import check_choice, host_bytes
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming, Launch
-from dgbook.nodal.launching import pieces
+from dgbook.nodal.launching import PIECE, pieces
 from dgbook.nodal.solving import DeviceStepper, HostStepper, NodalSolver
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.time import lsrk45, ndb14, steps
@@ -29,6 +29,8 @@ SAFETY = 0.95
 """Of the longest step that the eigenvalues found allow; they are known to a percent or two."""
 FIELD_SAFETY = 0.97
 """And of the one that the field of values allows: the search has seen nearly all of it."""
+NOISE = 2**20
+"""Random numbers, repeated where a state has more: it has a part of every eigenvector."""
 ERROR, PERIODS = 1e-6, 10
 """A wave that a mesh resolves to this error after so many periods gets steps that add no more."""
 WAVELENGTH = (
@@ -106,7 +108,8 @@ class LinearSolver(NodalSolver):
         memory = self.device.memory_bytes or host_bytes()
         if self.memory_bytes() + (VECTORS + VECTORS // 2) * state > memory:
             return None
-        start = np.random.default_rng(0).standard_normal(shape, np.float32).astype(self.dtype)
+        noise = np.random.default_rng(0).standard_normal(NOISE, np.float32).astype(self.dtype)
+        start = np.resize(noise, shape)
         if self.device.kind != "cpu":
             start = self.launcher.upload(start)
         stable = partial(longest_steps, self.method)
@@ -163,11 +166,11 @@ class LinearSolver(NodalSolver):
         modes = np.asarray(unit @ self.element.inverse_vandermonde.T, like=rows)
         weights = np.sqrt(self._energy_weights() * self.jacobian)
         sums = np.zeros((len(rows), len(rows)))
-        for places in pieces(self.mesh.K):
+        for places in pieces(self.mesh.K, PIECE // 8):
             if on_host:
                 values = rows.reshape(shape)[:, :, places]
             else:
-                values = np.stack([self.launcher.part(row, places) for row in rows])
+                values = self.launcher.part(rows, places)
             weight = np.asarray(weights[:, elements[places]], like=rows)
             flat = (values @ modes * weight[..., None]).reshape(len(rows), -1)
             sums += self.device.to_numpy(flat @ flat.T)

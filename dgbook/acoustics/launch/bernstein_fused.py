@@ -251,14 +251,15 @@ class BernsteinFusedLauncher(FusedStage):
         """The elements along the curve, (K,)."""
         return self.order
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state of control points at some places, an array (4, places, Np) of the device."""
-        values = state.reshape(self.K + SPARE, -1)[places]
-        planes = values.reshape(len(values), -1, self.shape.Np, self._together).swapaxes(1, 2)
-        points = planes.reshape(len(values), self.shape.Np, len(FIELDS))
+    def part(self, states: Any, places: slice) -> Any:
+        """States of control points, flat (..., entries), at some places: (..., 4, places, Np)."""
+        Np, together = self.shape.Np, self._together
+        values = states.reshape(*states.shape[:-1], self.K + SPARE, -1)[..., places, :]
+        planes = values.reshape(*values.shape[:-1], -1, Np, together).swapaxes(-3, -2)
+        points = planes.reshape(*values.shape[:-1], Np, len(FIELDS))
         columns = self.device.array(self._columns(places))
-        points = np.concatenate([points[..., :1], points[..., 1:] @ columns], axis=2)
-        return np.moveaxis(points, 2, 0)
+        points = np.concatenate([points[..., :1], points[..., 1:] @ columns], axis=-1)
+        return np.moveaxis(points, -1, -3)
 
     @property
     def _together(self) -> int:

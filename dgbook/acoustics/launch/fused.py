@@ -151,15 +151,15 @@ class FusedLauncher(NodalStage):
         """The elements along the curve, (K,)."""
         return self.order
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state at some places, an array (4, places, Np) of the device."""
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), at some places: (..., 4, places, Np) on the device."""
         shape = self.shape
-        values = state.reshape(-1, shape.size)[places]
-        planes = values.reshape(len(values), -1, shape.Np, shape.width).swapaxes(1, 2)
-        fields = planes.reshape(len(values), shape.Np, 4)
+        values = states.reshape(*states.shape[:-1], -1, shape.size)[..., places, :]
+        planes = values.reshape(*values.shape[:-1], -1, shape.Np, shape.width).swapaxes(-3, -2)
+        fields = planes.reshape(*values.shape[:-1], shape.Np, 4)
         rows = self.device.array(np.linalg.inv(self._rows(places)).swapaxes(1, 2))
-        fields = np.concatenate([fields[..., :1], fields[..., 1:] @ rows], axis=2)
-        return np.moveaxis(fields, 2, 0)
+        fields = np.concatenate([fields[..., :1], fields[..., 1:] @ rows], axis=-1)
+        return np.moveaxis(fields, -1, -3)
 
     def _rows(self, places: slice) -> np.ndarray:
         """J grad r_i of the elements at some places, (places, 3, 3) float64."""

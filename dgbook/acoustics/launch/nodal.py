@@ -112,11 +112,12 @@ class NodalLauncher(StageByKernels):
         """A state (4, K, Np) on the device."""
         return self._flat(u if self.by_node else u.swapaxes(1, 2), self.real)
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state of some elements, an array (4, places, Np) of the device."""
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), of some elements: (..., 4, places, Np) on the device."""
+        stack, Np = states.shape[:-1], self.shape.Np
         if self.by_node:
-            return state.reshape(-1, self.K, self.shape.Np)[:, places]
-        return state.reshape(-1, self.shape.Np, self.K)[..., places].swapaxes(1, 2)
+            return states.reshape(*stack, -1, self.K, Np)[..., places, :]
+        return states.reshape(*stack, -1, Np, self.K)[..., places].swapaxes(-1, -2)
 
     # -- launches --------------------------------------------------------------------------
 

@@ -127,9 +127,9 @@ class BernsteinLauncher(StageByKernels):
         """A state (4, K, Np) of control points on the device."""
         return self.device.array(u.astype(self.real, copy=False).ravel())
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state of some elements, an array (4, places, Np) of the device."""
-        return state.reshape(len(FIELDS), self.K, self.shape.Np)[:, places]
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), of some elements: (..., 4, places, Np) on the device."""
+        return states.reshape(*states.shape[:-1], -1, self.K, self.shape.Np)[..., places, :]
 
     # -- launches --------------------------------------------------------------------------
 

@@ -226,13 +226,13 @@ class FusedLauncher(Launcher):
         """The elements along the curve, (K,)."""
         return self.order
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state at some places, an array (4, places, Np) of the device."""
-        Np = self.operator.element.Np
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), at some places: (..., 4, places, Np) on the device."""
+        stack, Np = states.shape[:-1], self.operator.element.Np
         first, last = places.start // TILE, -(-places.stop // TILE)
-        tiles = state.reshape(-1, Np, 4, TILE)[first:last].transpose(2, 0, 3, 1)
-        rows = tiles.reshape(4, -1, Np)
-        return rows[:, places.start - first * TILE : places.stop - first * TILE]
+        tiles = states.reshape(*stack, -1, Np, 4, TILE)[..., first:last, :, :, :]
+        rows = np.moveaxis(tiles, -2, -4).swapaxes(-1, -2).reshape(*stack, 4, -1, Np)
+        return rows[..., places.start - first * TILE : places.stop - first * TILE, :]
 
     # -- launches --------------------------------------------------------------------------
 

@@ -117,12 +117,12 @@ class PaperLauncher(Launcher):
         order = (1, 0, 2) if self.plan.layout == "element" else (0, 2, 1)
         return self._flat(u.transpose(order), self.real)
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state of some elements, an array (4, places, Np) of the device."""
-        Np = self.tables.Np
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), of some elements: (..., 4, places, Np) on the device."""
+        stack, Np = states.shape[:-1], self.tables.Np
         if self.plan.layout == "element":
-            return state.reshape(self.K, FIELDS, Np)[places].transpose(1, 0, 2)
-        return state.reshape(FIELDS, Np, self.K)[..., places].transpose(0, 2, 1)
+            return states.reshape(*stack, -1, FIELDS, Np)[..., places, :, :].swapaxes(-3, -2)
+        return states.reshape(*stack, FIELDS, Np, -1)[..., places].swapaxes(-1, -2)
 
     def work(self, u: Any) -> tuple[Any, Any, Any]:
         """What a step needs beside the state u: slope, next stage's state, sum of slopes."""

@@ -183,14 +183,15 @@ class FusedLauncher(NodalStage):
         """The elements along the curve, (K,)."""
         return self.order
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state at some places, an array (6, places, Np) of the device."""
-        values = state.reshape(-1, self.shape.even_Np, 6)[places, : self.shape.Np]
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""
+        values = states.reshape(*states.shape[:-1], -1, self.shape.even_Np, 6)
+        values = values[..., places, : self.shape.Np, :]
         halves = [
             values[..., half : half + 3] @ self.device.array(np.linalg.inv(x))
             for half, x in zip((0, 3), self._bases(places), strict=True)
         ]
-        return np.moveaxis(np.concatenate(halves, axis=2), 2, 0)
+        return np.moveaxis(np.concatenate(halves, axis=-1), -1, -3)
 
     def _bases(self, places: slice) -> tuple[np.ndarray, np.ndarray]:
         """x_i, and Z x_i, of the elements at some places, (places, 3, 3) float64."""

@@ -163,9 +163,9 @@ class PaperLauncher(StageByKernels):
         """A state (6, K, Np) on the device; padding is zero."""
         return self.device.array(self.layout.pack(u.astype(self.real, copy=False)))
 
-    def part(self, state: Any, places: slice) -> Any:
-        """A state of some elements, an array (6, places, Np) of the device."""
-        return self.layout.unpack(state, self.shape.Np, places)
+    def part(self, states: Any, places: slice) -> Any:
+        """States, flat (..., entries), of some elements: (..., 6, places, Np) on the device."""
+        return self.layout.unpack(states, self.shape.Np, places)
 
     # -- launches --------------------------------------------------------------------------
 

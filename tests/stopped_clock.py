@@ -1,13 +1,17 @@
 """What is measured, without a GPU: kernels run once, in the simulator, and take a millisecond."""
 
+import json
+
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import records
 from dgbook.lab.floor import Ceilings
+from dgbook.lab.session import Session
 
 SIMULATOR = device("simulator")
 CEILING = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0, method="made up")
+SESSION = Session(SIMULATOR, CEILING)
 SECONDS = 1e-3
 
 
@@ -29,7 +33,7 @@ def stop(monkeypatch, measure):
     """Stop the clock of a family's module `measure`."""
     monkeypatch.setattr(measure, "measure", timed)
     monkeypatch.setattr(measure, "tune", tuned)
-    monkeypatch.setattr("dgbook.gpu.timing.beyond_cache", lambda *_: True)
+    monkeypatch.setattr("dgbook.lab.session.beyond_cache", lambda *_: True)
 
 
 def content(name, rows):
@@ -48,8 +52,28 @@ def content(name, rows):
     }
 
 
+def shapes(rows):
+    """By path the names in rows and in their sizes, in order, and the kinds of values in JSON."""
+    rows = json.loads(json.dumps(rows, default=records._plain))
+    found = {}
+    for row in rows:
+        row.pop("run", None)  # of rows that were measured in another run
+        names = tuple((name, type(row[name]).__name__) for name in row)
+        found.setdefault(row["path"], set()).add((names, tuple(row["size"])))
+    return found
+
+
+def same_as_recorded(name, rows):
+    """Assert that rows look like those of the book's record: the same names in the same order."""
+    recorded = shapes(records.load(name).rows)
+    any_path = set().union(*recorded.values())  # the simulator runs some that the record has not
+    for path, made in shapes(rows).items():
+        assert made <= recorded.get(path, any_path), f"{name}, {path}"
+
+
 def made(measure, family, what, orders, dtypes, size):
     """The rows of a record, checked as they are when it is saved."""
-    rows = list(measure.RECORDS[what](orders, dtypes, size, SIMULATOR, CEILING))
+    rows = list(measure.RECORDS[what](orders, dtypes, size, SESSION))
     records.validate(content(f"{family}/{what}", rows))
+    same_as_recorded(f"{family}/{what}", rows)
     return rows

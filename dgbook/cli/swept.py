@@ -134,9 +134,9 @@ def tune(arguments: argparse.Namespace) -> None:
         for scheme in arguments.schemes:
             for dtype in arguments.dtypes:
                 for n in arguments.sizes:
-                    what = problem, scheme, n, dtype
-                    if legal := Plan.candidates(Shape(*what)):
-                        result, steps = measure.tune_step(*what, device, legal)
+                    shape = Shape(problem, scheme, n, dtype)
+                    if legal := Plan.candidates(shape):
+                        result, steps = measure.tune_step(shape, device, legal)
                         step = live(result.seconds / steps * 1e6, "us", device)
                         print(
                             f"{problem.name} {scheme} {dtype} n={n}: {result.plan}, {step}",

@@ -22,7 +22,6 @@ from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
 from dgbook.lab.cores.acoustics import core_stage
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import (
     Rows,
     counted,
@@ -33,6 +32,7 @@ from dgbook.lab.measuring import (
     trial_rows,
 )
 from dgbook.lab.rivals.acoustics import ProductStage
+from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.bernstein import BernsteinBasis, bernstein_basis
 from dgbook.nodal.fused import LANGUAGES
@@ -115,24 +115,11 @@ def states_of(launcher: Any) -> States:
     return States(u, res, new, launcher.zeros(), data, small_dt(operator.face_scale))
 
 
-def row(
-    operator: reference.Operator,
-    path: str,
-    variant: str,
-    language: str,
-    plan: Any,
-    cost: Cost,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-) -> dict[str, Any]:
-    """A row of a record, with the basis and, of the paper's kernels, the set as "variant"."""
+def subject_of(operator: reference.Operator, variant: str) -> Subject:
+    """What rows share: the basis, and of the paper's kernels the set as "variant"."""
     shape = 4, operator.mesh.K, operator.basis.element.Np
-    dtype = operator.weights.dtype
-    found = measuring.row(
-        shape, operator.order, dtype, path, language, plan, cost, timing, ceiling, device
-    )
-    return found | {"basis": basis_of(operator), "variant": variant}
+    more = {"basis": basis_of(operator), "variant": variant}
+    return Subject.of_state(shape, operator.order, operator.weights.dtype, **more)
 
 
 # --------------------------------------------------------------------------------------- stages
@@ -141,6 +128,12 @@ def row(
 def stage_of(launcher: Any, s: States) -> Callable[[], None]:
     """What launches a stage of any launcher."""
     return lambda: launcher.stage(s.u, s.res, s.new, s.data, A, B, s.dt)
+
+
+def stage_timing(launcher: Any) -> Timing:
+    """Seconds of a recorded stage on states of its own."""
+    device = launcher.device
+    return measure(device.capture(stage_of(launcher, states_of(launcher))), device)
 
 
 def fused_launchers(operator: reference.Operator, device: Device) -> Callable[[Any], Any]:
@@ -157,7 +150,7 @@ def fused_launchers(operator: reference.Operator, device: Device) -> Callable[[A
 
 
 def fused_row(
-    operator: reference.Operator, plan: Any, timing: Timing, ceiling: Ceilings, device: Device
+    operator: reference.Operator, plan: Any, timing: Timing, session: Session
 ) -> dict[str, Any]:
     """The row of a fused stage.
 
@@ -167,7 +160,8 @@ def fused_row(
     sparse, dtype = isinstance(plan, BernsteinFusedPlan), operator.weights.dtype.name
     cost = fused_cost("bernstein" if sparse else "nodal", operator.order, operator.mesh.K, dtype)
     variant = "dense" if not sparse and basis_of(operator) == "bernstein" else ""
-    return row(operator, "fused", variant, plan.language, plan, cost, timing, ceiling, device)
+    subject = subject_of(operator, variant)
+    return session.row(subject, "fused", plan.language, plan, cost, timing)
 
 
 def parts_of(launcher: Launcher, s: States) -> dict[str, Callable[[], None]]:
@@ -184,25 +178,23 @@ def parts_of(launcher: Launcher, s: States) -> dict[str, Callable[[], None]]:
     return functions
 
 
-def fused_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
-) -> Rows:
+def fused_rows(operator: reference.Operator, session: Session, every: bool = True) -> Rows:
     """A stage in one kernel.
 
     By the best plan known, and if `every` also without tensor cores and in Numba; in the Bernstein
     basis by the sparse kernel, too, where the dense one is the best.
     """
     kind, shape = FUSED[basis_of(operator)], shape_of(operator)
-    capability = device.compute_capability
-    plans = [choose(kind, shape, device)]
+    capability = session.device.compute_capability
+    plans = [choose(kind, shape, session.device)]
     if every:
-        plans += [shipped(kind, shape, (7, 5)), choose(kind, shape, device, "numba")]
+        plans += [shipped(kind, shape, (7, 5)), choose(kind, shape, session.device, "numba")]
         plans += [kind.default(shape, capability, name) for name in LANGUAGES if kind.rivals]
-    launchers = fused_launchers(operator, device)
+    launchers = fused_launchers(operator, session.device)
     states = states_of(launchers(plans[0]))
     for plan in dict.fromkeys(plans):
-        timing = measure(device.capture(stage_of(launchers(plan), states)), device)
-        yield fused_row(operator, plan, timing, ceiling, device)
+        timing = measure(session.device.capture(stage_of(launchers(plan), states)), session.device)
+        yield fused_row(operator, plan, timing, session)
 
 
 def paper_launcher(name: str, operator: reference.Operator, device: Device) -> Launcher:
@@ -212,42 +204,41 @@ def paper_launcher(name: str, operator: reference.Operator, device: Device) -> L
     return LAUNCHERS[kind.basis]["paper"][0](operator, device, plan)
 
 
-def paper_row(
-    name: str, operator: reference.Operator, device: Device, ceiling: Ceilings
-) -> dict[str, Any]:
+def paper_row(name: str, operator: reference.Operator, session: Session) -> dict[str, Any]:
     """A stage by one of the paper's sets."""
-    launcher = paper_launcher(name, operator, device)
+    launcher = paper_launcher(name, operator, session.device)
     cost = costs(name, operator.order, operator.mesh.K, operator.weights.dtype)["paper"]
-    timing = measure(device.capture(stage_of(launcher, states_of(launcher))), device)
-    return row(operator, "paper", name, "numba", launcher.plan, cost, timing, ceiling, device)
+    timing = stage_timing(launcher)
+    subject = subject_of(operator, name)
+    return session.row(subject, "paper", "numba", launcher.plan, cost, timing)
 
 
-def part_rows(name: str, operator: reference.Operator, device: Device, ceiling: Ceilings) -> Rows:
+def part_rows(name: str, operator: reference.Operator, session: Session) -> Rows:
     """The kernels of a set one by one."""
-    launcher = paper_launcher(name, operator, device)
+    launcher = paper_launcher(name, operator, session.device)
     cost = costs(name, operator.order, operator.mesh.K, operator.weights.dtype)
     functions = parts_of(launcher, states_of(launcher))
     for part in PARTS[name]:
-        timing = measure(device.capture(functions[part]), device)
-        plan = launcher.plan
-        yield row(operator, part, name, "numba", plan, cost[part], timing, ceiling, device)
+        timing = measure(session.device.capture(functions[part]), session.device)
+        subject = subject_of(operator, name)
+        yield session.row(subject, part, "numba", launcher.plan, cost[part], timing)
 
 
-def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -> dict[str, Any]:
+def rival_row(operator: reference.Operator, session: Session) -> dict[str, Any]:
     """The nodal stage by cuBLAS, chan2015's other way to run it."""
-    rival = ProductStage(operator, device)
+    rival = ProductStage(operator, session.device)
     s = states_of(rival.launcher)
     cost = costs("element", operator.order, operator.mesh.K, operator.weights.dtype)["paper"]
-    timing = measure(lambda: rival.stage(s.u, s.res, s.data, A, B, s.dt), device)
-    return row(operator, "rival:cublas", "", "cupy", None, cost, timing, ceiling, device)
+    timing = measure(lambda: rival.stage(s.u, s.res, s.data, A, B, s.dt), session.device)
+    return session.row(subject_of(operator, ""), "rival:cublas", "cupy", None, cost, timing)
 
 
-def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Rows:
+def core_rows(order: int, dtype: str, session: Session) -> Rows:
     """A nodal stage on one core of this machine's processor and on all, by Numba.
 
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
-    cpu = find_device("cpu")
+    host = session.on_host
     for cores in (1, measuring.all_cores()):
         mesh = cube(cells_for(CORE_DOFS * min(cores, 8), order))
         operator = reference.assemble(mesh, order, dtype=dtype)
@@ -257,9 +248,9 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Rows:
         u, res = np.random.default_rng(0).standard_normal((2, *shape), np.float32).astype(dtype)
         arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
         with measuring.on_cores(cores):
-            timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
-        found = row(operator, "cores", "", "numba", None, cost, timing, ceiling, cpu)
-        yield found | {"size": found["size"] | {"cores": cores}}
+            timing = measure(lambda s=stage, a=arguments: s.stage(*a), host.device, 20, 1)
+        subject = subject_of(operator, "").sized(cores=cores)
+        yield host.row(subject, "cores", "numba", None, cost, timing)
 
 
 # ---------------------------------------------------------------------------------------- plans
@@ -329,9 +320,7 @@ def part_cost(name: str, part: str, cost: Mapping[str, Cost]) -> Cost:
 # -------------------------------------------------------------------------------------- records
 
 
-def stage_record(
-    orders: Iterable[int], dtypes: Sequence[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Rows:
+def stage_record(orders: Iterable[int], dtypes: Sequence[str], dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/stage: a stage in either basis, by all paths, and the rivals.
 
     The processor's cores are measured in single precision, that of the paper.
@@ -341,28 +330,26 @@ def stage_record(
         for dtype in dtypes:
             operators = operators_on(mesh, order, dtype)
             for operator in operators.values():
-                yield from fused_rows(operator, device, ceiling)
+                yield from fused_rows(operator, session)
             for name in PAPER_SETS:
-                yield paper_row(name, operators[KERNEL_SETS[name][0].basis], device, ceiling)
-            yield rival_row(operators["nodal"], device, ceiling)
+                yield paper_row(name, operators[KERNEL_SETS[name][0].basis], session)
+            yield rival_row(operators["nodal"], session)
         if "float32" in dtypes:
-            yield from core_rows(order, "float32", ceiling)
+            yield from core_rows(order, "float32", session)
 
 
-def parts_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Rows:
+def parts_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/parts: chan2015, Figures 7 to 12, each kernel of each set."""
     for order in orders:
         mesh = cube(cells_for(dofs, order))
         for dtype in dtypes:
             operators = operators_on(mesh, order, dtype)
             for name, (kind, _) in KERNEL_SETS.items():
-                yield from part_rows(name, operators[kind.basis], device, ceiling)
+                yield from part_rows(name, operators[kind.basis], session)
 
 
 def blocks_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
 ) -> Rows:
     """Rows of the record acoustics/blocks: every plan tried of each part of the paper's sets.
 
@@ -375,39 +362,24 @@ def blocks_record(
             for name, (kind, _) in KERNEL_SETS.items():
                 operator = operators[kind.basis]
                 cost = costs(name, order, mesh.K, dtype)
-                for part, result in tune_paper(name, operator, device).items():
+                for part, result in tune_paper(name, operator, session.device).items():
                     spent = part_cost(name, part, cost)
-                    row_of = partial(_trial_row, operator, part, name, spent, ceiling, device)
+                    subject = subject_of(operator, name)
+                    row_of = partial(session.row, subject, part, "numba", None, spent)
                     yield from trial_rows(result, row_of)
 
 
-def _trial_row(
-    operator: reference.Operator,
-    part: str,
-    name: str,
-    cost: Cost,
-    ceiling: Ceilings,
-    device: Device,
-    timing: Timing,
-) -> dict[str, Any]:
-    return row(operator, part, name, "numba", None, cost, timing, ceiling, device)
-
-
-def sizes_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Rows:
+def sizes_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/sizes: stages on cubes of 162 elements up to about `dofs`."""
     for order in orders:
         for dtype in dtypes:
             for n in smaller_cubes(cells_for(dofs, order)):
                 for basis, operator in operators_on(cube(n), order, dtype).items():
-                    yield from fused_rows(operator, device, ceiling, every=False)
-                    yield paper_row(PAPER[basis], operator, device, ceiling)
+                    yield from fused_rows(operator, session, every=False)
+                    yield paper_row(PAPER[basis], operator, session)
 
 
-def error_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Rows:
+def error_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/error: chan2015, Figure 6, errors over a long time.
 
     Rows hold "times" and "errors", the L2 norm over all four fields for the mode of the cube on
@@ -419,20 +391,16 @@ def error_record(
         for dtype in dtypes:
             for basis in FUSED:
                 for path in PATHS:
-                    solver = Solver(mesh, order, dtype, device, basis, path=path)
+                    solver = Solver(mesh, order, dtype, session.device, basis, path=path)
                     times, errors = errors_in_time(solver, mode)
                     launcher = solver.launcher
-                    timing = measure(
-                        device.capture(stage_of(launcher, states_of(launcher))), device
-                    )
+                    timing = stage_timing(launcher)
                     if path == "fused":
-                        found = fused_row(solver.operator, launcher.plan, timing, ceiling, device)
+                        found = fused_row(solver.operator, launcher.plan, timing, session)
                     else:
                         cost = costs(PAPER[basis], order, mesh.K, dtype)["paper"]
-                        found = row(
-                            solver.operator, path, PAPER[basis], "numba", launcher.plan, cost,
-                            timing, ceiling, device,
-                        )  # fmt: skip
+                        subject = subject_of(solver.operator, PAPER[basis])
+                        found = session.row(subject, path, "numba", launcher.plan, cost, timing)
                     yield found | {"times": times, "errors": errors}
 
 
@@ -453,7 +421,7 @@ def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[fl
 
 
 def counters_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
 ) -> Rows:
     """Rows of the record acoustics/counters: the fused stages and the paper's kernels.
 
@@ -464,11 +432,10 @@ def counters_record(
         for dtype in dtypes:
             operators = operators_on(mesh, order, dtype)
             rows = [
-                next(fused_rows(operator, device, ceiling, every=False))
-                for operator in operators.values()
+                next(fused_rows(operator, session, every=False)) for operator in operators.values()
             ]
             for name in PAPER_SETS:
-                rows += part_rows(name, operators[KERNEL_SETS[name][0].basis], device, ceiling)
+                rows += part_rows(name, operators[KERNEL_SETS[name][0].basis], session)
             where = "dgbook.lab.acoustics"
             program = f"from {where} import launch_each as f; f{order, dtype, dofs}"
             yield from counted(rows, program)

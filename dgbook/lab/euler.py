@@ -27,9 +27,9 @@ from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
 from dgbook.lab.cores.euler import CoreSteps
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import Rows, counted, launch_counted
 from dgbook.lab.rivals.euler import ArraySteps
+from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box, nodes_xyz
 from dgbook.time import rk4
 
@@ -79,22 +79,10 @@ def small_dt(operator: reference.Operator) -> float:
     return 1e-4 / float(operator.face_scale.max())
 
 
-def row(
-    operator: reference.Operator,
-    path: str,
-    language: str,
-    plan: Any,
-    cost: Cost,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-) -> dict[str, Any]:
-    """A row of a record."""
+def subject_of(operator: reference.Operator) -> Subject:
+    """What the rows about an operator share."""
     tables = operator.tables
-    shape = 4, operator.mesh.K, tables.Np
-    return measuring.row(
-        shape, tables.order, tables.dtype, path, language, plan, cost, timing, ceiling, device
-    )
+    return Subject.of_state((4, operator.mesh.K, tables.Np), tables.order, tables.dtype)
 
 
 def part_of(timing: Timing, parts: int) -> Timing:
@@ -111,27 +99,28 @@ def costs_of(operator: reference.Operator) -> dict[str, Cost]:
 # ---------------------------------------------------------------------------------- stages, steps
 
 
-def stepper(launcher: Launcher, device: Device) -> Callable[[], None]:
+def stepper(launcher: Launcher) -> Callable[[], None]:
     """What launches a step of either launcher from chen's vortex."""
     operator = launcher.operator
     u = launcher.upload(whirl(operator))
-    work, data, dt = launcher.work(u), 3 * (no_data(operator, device),), small_dt(operator)
+    work, data, dt = launcher.work(u), 3 * (no_data(launcher),), small_dt(operator)
     return lambda: launcher.step(u, work, data, dt)
 
 
-def stage_timing(launcher: Launcher, device: Device) -> Timing:
+def stage_timing(launcher: Launcher) -> Timing:
     """Seconds of a stage, as a mean over the four of a recorded step."""
-    return part_of(measure(device.capture(stepper(launcher, device)), device), STAGES)
+    device = launcher.device
+    return part_of(measure(device.capture(stepper(launcher)), device), STAGES)
 
 
-def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, tuple[Callable[[], None], int]]:
+def parts_of(launcher: PaperLauncher) -> dict[str, tuple[Callable[[], None], int]]:
     """The paper's kernels: functions that launch them, and for how many stages that is.
 
     Of the updates these are all four of a step, and the check comes once a step.
     """
     operator = launcher.operator
     u = launcher.upload(whirl(operator))
-    data, slope, v, total = no_data(operator, device), *(launcher.zeros() for _ in range(3))
+    data, slope, v, total = no_data(launcher), *(launcher.zeros() for _ in range(3))
     dt, real, block = small_dt(operator), launcher.real, launcher.plan.threads
     grid = -(-launcher.size // block)
 
@@ -154,69 +143,64 @@ def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, tuple[Callabl
     return dict(zip(PAPER, functions, strict=True))
 
 
-def no_data(operator: reference.Operator, device: Device) -> Any:
+def no_data(launcher: Launcher) -> Any:
     """The states outside a box without a boundary: one number that nobody reads."""
-    return device.zeros(1, operator.tables.dtype)
+    return launcher.device.zeros(1, launcher.operator.tables.dtype)
 
 
-def fused_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
-) -> Rows:
+def fused_rows(operator: reference.Operator, session: Session, every: bool = True) -> Rows:
     """A stage in one kernel by the best plan known, and if `every` also in Numba."""
     cost = costs_of(operator)["fused"]
-    launcher = FusedLauncher(operator, device)
+    launcher = FusedLauncher(operator, session.device)
     plans = [launcher.plan]
     if every:
-        plans.append(choose(FusedPlan, launcher.shape, device, "numba"))
+        plans.append(choose(FusedPlan, launcher.shape, session.device, "numba"))
     for plan in dict.fromkeys(plans):
-        timing = stage_timing(launcher.planned(plan), device)
-        yield row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
+        timing = stage_timing(launcher.planned(plan))
+        yield session.row(subject_of(operator), "fused", plan.language, plan, cost, timing)
 
 
-def paper_row(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, plan: PaperPlan
-) -> dict[str, Any]:
+def paper_row(operator: reference.Operator, session: Session, plan: PaperPlan) -> dict[str, Any]:
     """A stage by the paper's kernels."""
-    launcher = PaperLauncher(operator, device, plan)
-    timing = stage_timing(launcher, device)
+    launcher = PaperLauncher(operator, session.device, plan)
+    timing = stage_timing(launcher)
     cost = costs_of(operator)["paper"]
-    return row(operator, "paper", "numba", plan, cost, timing, ceiling, device)
+    return session.row(subject_of(operator), "paper", "numba", plan, cost, timing)
 
 
-def part_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, plan: PaperPlan
-) -> Rows:
+def part_rows(operator: reference.Operator, session: Session, plan: PaperPlan) -> Rows:
     """The paper's kernels one by one, each as much as a stage needs on average."""
     cost = costs_of(operator)
-    launcher = PaperLauncher(operator, device, plan)
-    for part, (function, stages) in parts_of(launcher, device).items():
-        timing = part_of(measure(device.capture(function), device), stages)
-        yield row(operator, part, "numba", plan, cost[part], timing, ceiling, device)
+    launcher = PaperLauncher(operator, session.device, plan)
+    for part, (function, stages) in parts_of(launcher).items():
+        timing = part_of(measure(session.device.capture(function), session.device), stages)
+        yield session.row(subject_of(operator), part, "numba", plan, cost[part], timing)
 
 
-def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -> dict[str, Any]:
+def rival_row(operator: reference.Operator, session: Session) -> dict[str, Any]:
     """A stage by the reference's own lines on the GPU, by CuPy and cuBLAS."""
     cost = costs_of(operator)["fused"]
-    rival, u, dt = ArraySteps(operator, device), device.array(whirl(operator)), small_dt(operator)
+    device, dt = session.device, small_dt(operator)
+    rival, u = ArraySteps(operator, device), device.array(whirl(operator))
     timing = part_of(measure(lambda: rival.step(u, dt), device), STAGES)
-    return row(operator, "rival:cupy", "cupy", None, cost, timing, ceiling, device)
+    return session.row(subject_of(operator), "rival:cupy", "cupy", None, cost, timing)
 
 
-def core_row(operator: reference.Operator, cores: int, ceiling: Ceilings) -> dict[str, Any]:
+def core_row(operator: reference.Operator, cores: int, session: Session) -> dict[str, Any]:
     """A stage on one core of this machine's processor, as chen's serial code, or on several.
 
     On several it is vector code, see `dgbook.euler.cores`.
 
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
-    cpu = find_device("cpu")
+    host = session.on_host
     steps = CoreSteps(operator, parallel=cores > 1)
     u, dt = steps.upload(whirl(operator)), small_dt(operator)
     with measuring.on_cores(cores):
-        timing = part_of(measure(lambda: steps.step(u, dt), cpu, 20, 1, 1), STAGES)
+        timing = part_of(measure(lambda: steps.step(u, dt), host.device, 20, 1, 1), STAGES)
     cost = costs_of(operator)["fused"]
-    found = row(operator, "cores", "numba", None, cost, timing, ceiling, cpu)
-    return found | {"size": found["size"] | {"cores": cores}}
+    subject = subject_of(operator).sized(cores=cores)
+    return host.row(subject, "cores", "numba", None, cost, timing)
 
 
 # ---------------------------------------------------------------------------------------- plans
@@ -228,7 +212,7 @@ def tune_paper(operator: reference.Operator, device: Device) -> Result:
     launcher = PaperLauncher(operator, device, PaperPlan())
 
     def run(plan: PaperPlan) -> Callable[[], None]:
-        return device.capture(stepper(launcher.planned(plan), device))
+        return device.capture(stepper(launcher.planned(plan)))
 
     shape = FusedShape(tables.order, tables.dtype)
     plans, name = launcher.plan.candidates(shape), launcher.plan.subject(shape)
@@ -248,7 +232,7 @@ def tune_fused(operator: reference.Operator, device: Device, language: str) -> R
     launcher = FusedLauncher(operator, device, start)
 
     def run(plan: Any) -> Callable[[], None]:
-        return device.capture(stepper(launcher.planned(plan), device))
+        return device.capture(stepper(launcher.planned(plan)))
 
     plans, name = start.candidates(shape), start.subject(shape)
     return tune(name, plans, run, device, shape.order, shape.dtype, progress=False)
@@ -365,21 +349,20 @@ def vortices() -> dict[str, tuple[Vortex | StrongVortex, tuple[float, float]]]:
     }
 
 
-def solver_row(
-    solver: Solver, device: Device, ceiling: Ceilings, more: dict[str, Any]
-) -> dict[str, Any]:
+def solver_row(solver: Solver, session: Session, more: dict[str, Any]) -> dict[str, Any]:
     """A row with the time of a stage of a solver's own kernels, and more."""
     plan, cost = solver.launcher.plan, costs_of(solver.operator)[solver.path]
-    timing = stage_timing(solver.launcher, device)
+    timing = stage_timing(solver.launcher)
     language = getattr(plan, "language", "numba")
-    return row(solver.operator, solver.path, language, plan, cost, timing, ceiling, device) | more
+    subject = subject_of(solver.operator)
+    return session.row(subject, solver.path, language, plan, cost, timing) | more
 
 
 # -------------------------------------------------------------------------------------- records
 
 
 def stage_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/stage: all paths, the paper's parts, and the rivals.
 
@@ -388,20 +371,20 @@ def stage_record(
     for order in orders:
         for dtype in dtypes:
             operator = operator_on(cells, order, dtype)
-            yield from fused_rows(operator, device, ceiling)
-            yield from part_rows(operator, device, ceiling, PaperPlan())
-            yield paper_row(operator, device, ceiling, PaperPlan())
-            best = choose(PaperPlan, FusedShape(order, dtype), device)
+            yield from fused_rows(operator, session)
+            yield from part_rows(operator, session, PaperPlan())
+            yield paper_row(operator, session, PaperPlan())
+            best = choose(PaperPlan, FusedShape(order, dtype), session.device)
             if best != PaperPlan():
-                yield paper_row(operator, device, ceiling, best) | {"variant": "tuned"}
-            yield rival_row(operator, device, ceiling)
+                yield paper_row(operator, session, best) | {"variant": "tuned"}
+            yield rival_row(operator, session)
             for cores in dict.fromkeys((1, measuring.all_cores())):
                 smaller = cells_for(CORE_DOFS * min(cores, 8), order)
-                yield core_row(operator_on(smaller, order, dtype), cores, ceiling)
+                yield core_row(operator_on(smaller, order, dtype), cores, session)
 
 
 def blocks_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/blocks: chen, Table 1, the paper's stage by threads a block."""
     for order in orders:
@@ -409,11 +392,11 @@ def blocks_record(
             for n in BLOCK_CELLS:
                 operator = operator_on(n, order, dtype)
                 for threads in THREADS:
-                    yield paper_row(operator, device, ceiling, PaperPlan(threads=threads))
+                    yield paper_row(operator, session, PaperPlan(threads=threads))
 
 
 def sizes_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/sizes: chen, Table 2 and Figure 3.
 
@@ -424,36 +407,36 @@ def sizes_record(
         for dtype in dtypes:
             for n in CELLS:
                 operator = operator_on(n, order, dtype)
-                yield paper_row(operator, device, ceiling, PaperPlan())
-                yield from fused_rows(operator, device, ceiling, every=False)
+                yield paper_row(operator, session, PaperPlan())
+                yield from fused_rows(operator, session, every=False)
                 for cores in dict.fromkeys((1, measuring.all_cores())):
                     if cores > 1 or n <= LARGEST_ON_ONE_CORE:
-                        yield core_row(operator, cores, ceiling)
+                        yield core_row(operator, cores, session)
 
 
 def kernels_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/kernels: chen, Table 3, the paper's kernels one by one."""
     for order in orders:
         for dtype in dtypes:
             operator = operator_on(KERNEL_CELLS, order, dtype)
-            yield from part_rows(operator, device, ceiling, PaperPlan())
+            yield from part_rows(operator, session, PaperPlan())
 
 
 def levers_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/levers: a stage by each plan of `levers`; "variant" says which."""
     for order in orders:
         for dtype in dtypes:
             operator = operator_on(cells, order, dtype)
             for name, plan in levers().items():
-                yield paper_row(operator, device, ceiling, plan) | {"variant": name}
+                yield paper_row(operator, session, plan) | {"variant": name}
 
 
 def counters_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/counters: the fused stage and the paper's kernels.
 
@@ -464,8 +447,8 @@ def counters_record(
         for dtype in dtypes:
             operator = operator_on(cells, order, dtype)
             rows = [
-                *fused_rows(operator, device, ceiling, every=False),
-                *part_rows(operator, device, ceiling, PaperPlan()),
+                *fused_rows(operator, session, every=False),
+                *part_rows(operator, session, PaperPlan()),
             ]
             launches = [STAGES if r["path"] in ("fused", "update") else 1 for r in rows]
             program = f"from dgbook.lab.euler import launch_each as f; f{order, dtype, cells}"
@@ -476,17 +459,17 @@ def launch_each(order: int, dtype: str, cells: int) -> None:
     """Launch a fused step and each of the paper's kernels, once to warm up and once counted."""
     device = find_device("cuda")
     operator = operator_on(cells, order, dtype)
-    parts = parts_of(PaperLauncher(operator, device, PaperPlan()), device)
+    parts = parts_of(PaperLauncher(operator, device, PaperPlan()))
     launch_counted(
         [
-            stepper(FusedLauncher(operator, device), device),
+            stepper(FusedLauncher(operator, device)),
             *(function for function, _ in parts.values()),
         ]
     )
 
 
 def vortex_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/vortex: what is left of vortices after `PERIODS`.
 
@@ -499,20 +482,21 @@ def vortex_record(
             for name, (vortex, lower) in vortices().items():
                 period = vortex.period / vortex.velocity[0]
                 times = [period * count for count in PERIODS]
-                solver, found = vortex_run(vortex, lower, n, order, dtype, device, times)
-                yield solver_row(solver, device, ceiling, found | {"variant": name})
+                solver, found = vortex_run(vortex, lower, n, order, dtype, session.device, times)
+                yield solver_row(solver, session, found | {"variant": name})
 
 
 def figure2_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, device: Device, ceiling: Ceilings
+    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
 ) -> Rows:
     """Rows of the record euler/figure2: errors of chen's vortex at t = 10 on two meshes."""
     vortex, lower = vortices()["paper"]
     for order in orders:
         for dtype in dtypes:
             for n in FIGURE_2_CELLS:
-                solver, found = vortex_run(vortex, lower, n, order, dtype, device, [FIGURE_2_END])
-                yield solver_row(solver, device, ceiling, found)
+                on = order, dtype, session.device
+                solver, found = vortex_run(vortex, lower, n, *on, [FIGURE_2_END])
+                yield solver_row(solver, session, found)
 
 
 RECORDS: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {

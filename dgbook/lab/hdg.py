@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu import device as find_device
-from dgbook.gpu.cost import Cost
 from dgbook.gpu.libraries import random_numbers
 from dgbook.gpu.plan import choose
-from dgbook.gpu.timing import Timing, measure
+from dgbook.gpu.timing import measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.hdg.blocks import BlockMatrix, face_columns, face_nodes, random_matrix
 from dgbook.hdg.cost import contract_cost, csr_cost, inflate_cost, matrix_bytes, product_cost
@@ -23,17 +21,15 @@ from dgbook.hdg.launch import CoreProduct, Product, shape_of
 from dgbook.hdg.plan import METHODS, Plan, Shape
 from dgbook.hdg.problem import FarField, NavierStokes, Stream
 from dgbook.hdg.system import assemble
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.hdg_solve import solve_rows
-from dgbook.lab.measuring import Rows, all_cores, on_cores, trial_rows
-from dgbook.lab.records import measured_row
+from dgbook.lab.measuring import Rows, all_cores, on_cores
 from dgbook.lab.rivals.hdg import Rival
+from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
 
 COMPONENTS = {2: 4, 3: 5}
 """Of compressible flow, by dimension."""
 LIBRARIES = ("csr", "bsr", "gemv")
-TUNED = ("sliced", "wide", "bulk")
 FASTEST = ("wide", "bulk")
 PAPER_ORDERS = range(1, 6)
 PAPER_GRID = (62, 40.0, 63)
@@ -104,39 +100,15 @@ def _flow_system(order: int) -> BlockMatrix:
 # -------------------------------------------------------------------------------------------- rows
 
 
-def row(
-    path: str,
-    language: str,
-    shape: Shape,
-    faces: int,
-    order: int,
-    plan: Plan | None,
-    cost: Cost,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-    **more: Any,
-) -> dict[str, Any]:
-    """A row about a product, or a part of one; `more` are further fields."""
+def subject_of(shape: Shape, faces: int, order: int) -> Subject:
+    """What the rows about products with a matrix share."""
     size = {
         "dim": (shape.blocks - 1) // 2,
         "m": shape.m,
         "faces": faces,
         "matrix_bytes": matrix_bytes(shape, faces),
     }
-    return more | measured_row(
-        path,
-        language,
-        order,
-        shape.dtype,
-        size,
-        faces * shape.m,
-        plan,
-        cost,
-        timing,
-        ceiling,
-        device,
-    )
+    return Subject(order, shape.dtype, size, faces * shape.m)
 
 
 def language(method: str) -> str:
@@ -173,15 +145,14 @@ def matrix_rows(
     order: int,
     methods: Iterable[str],
     rivals: Iterable[str],
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """All methods and libraries with one matrix, and the paper's two steps by themselves.
 
     Every result is compared with that of the paper's Algorithm 2.
     """
     shape, faces = shape_of(matrix), matrix.faces
-    about = partial(row, shape=shape, faces=faces, order=order, ceiling=ceiling, device=device)
+    device, subject = session.device, subject_of(shape, faces, order)
     first = Product(matrix, device, choose(Plan, shape, device, "paper"))
     x, right = vectors(first, device)
     first(x, right)
@@ -190,7 +161,7 @@ def matrix_rows(
         ("paper:contract", partial(first.contract, right), contract_cost(shape, faces)),
     ):
         timing = measure(step, device)
-        yield about(path, "numba", plan=first.plan, cost=cost, timing=timing)
+        yield session.row(subject, path, "numba", first.plan, cost, timing)
     del first
     for method in methods:
         plan = choose(Plan, shape, device, method)
@@ -202,14 +173,16 @@ def matrix_rows(
         cost = product_cost(shape, faces)
         if method == "paper":
             cost = inflate_cost(shape, faces) + contract_cost(shape, faces)
-        yield about(method, language(method), plan=plan, cost=cost, timing=timing, error=error)
+        row = session.row(subject, method, language(method), plan, cost, timing)
+        yield {"error": error} | row
         del product
     for name in rivals:
         rival = Rival(matrix, device, name)
         y, error = checked(rival, x, right, name)
         timing = measure(partial(rival, x, y), device)
         cost = product_cost(shape, faces)
-        yield about(f"rival:{name}", "library", plan=None, cost=cost, timing=timing, error=error)
+        row = session.row(subject, f"rival:{name}", "library", None, cost, timing)
+        yield {"error": error} | row
         del rival
 
 
@@ -218,12 +191,11 @@ def product_rows(
     dtypes: Iterable[str],
     dims: Iterable[int],
     nbytes: float,
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """Matrices of so many bytes, beyond any cache: triangles and tetrahedra, every order."""
-    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), device):
-        yield from matrix_rows(matrix, order, METHODS, LIBRARIES, device, ceiling)
+    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), session.device):
+        yield from matrix_rows(matrix, order, METHODS, LIBRARIES, session)
 
 
 def size_rows(
@@ -231,16 +203,15 @@ def size_rows(
     dtypes: Iterable[str],
     dims: Iterable[int],
     nbytes: float,
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """Figures 2 to 4, the GPU's part: the paper's contraction and the best product by memory.
 
     Sizes up to 500 MiB, and `nbytes`: the smaller ones fit into this GPU's cache.
     """
     sizes = (*(count * 2**20 for count in MEBIBYTES), nbytes)
-    for order, matrix in matrices(orders, dtypes, dims, sizes, device):
-        yield from matrix_rows(matrix, order, FASTEST, (), device, ceiling)
+    for order, matrix in matrices(orders, dtypes, dims, sizes, session.device):
+        yield from matrix_rows(matrix, order, FASTEST, (), session)
 
 
 def core_rows(
@@ -248,8 +219,7 @@ def core_rows(
     dtypes: Iterable[str],
     dims: Iterable[int],
     nbytes: float,
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """Figures 2 to 4, the CPU's part: Algorithm 1 on a core and on all. A floor is the GPU's.
 
@@ -264,12 +234,12 @@ def core_rows(
                     mesh = mesh_of(dim, faces)
                     random = np.random.default_rng(1)
                     matrix = random_matrix(mesh, COMPONENTS[dim], order, dtype, random)
-                    yield from contraction_on_cores(matrix, order, ceiling)
+                    yield from contraction_on_cores(matrix, order, session)
 
 
-def contraction_on_cores(matrix: BlockMatrix, order: int, ceiling: Ceilings) -> Rows:
+def contraction_on_cores(matrix: BlockMatrix, order: int, session: Session) -> Rows:
     """Algorithm 1 on one core, as the paper's compiler had it and as fast as ours can; on all."""
-    host, shape = find_device("cpu"), shape_of(matrix)
+    host, shape = session.on_host, shape_of(matrix)
     x = np.random.default_rng(2).uniform(-1, 1, (matrix.faces, matrix.m)).astype(matrix.dtype)
     y = np.empty_like(x)
     for path, cores, fast in (
@@ -280,11 +250,10 @@ def contraction_on_cores(matrix: BlockMatrix, order: int, ceiling: Ceilings) -> 
         with on_cores(cores):
             product = CoreProduct(matrix, cores > 1, fast)
             product.inflate(x)
-            timing = measure(partial(product.contract, y), host)
+            timing = measure(partial(product.contract, y), host.device)
         cost = contract_cost(shape, matrix.faces)
-        about = shape, matrix.faces, order, None, cost, timing, ceiling, host
-        found = row(path, "numba", *about)
-        yield found | {"size": found["size"] | {"cores": cores}}
+        subject = subject_of(shape, matrix.faces, order).sized(cores=cores)
+        yield host.row(subject, path, "numba", None, cost, timing)
 
 
 def table_rows(
@@ -292,34 +261,34 @@ def table_rows(
     dtypes: Iterable[str],
     dims: Iterable[int],
     nbytes: float,
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
     matrix_of: Callable[[int, str], BlockMatrix] = flow_matrix,
 ) -> Rows:
     """Tables 2 and 3, and what Table 1 counts: the paper's five matrices, the first within a cache.
 
     Parameters
     ----------
-    orders, dtypes, device, ceiling
+    orders, dtypes, session
         Orders of the paper's table only.
     dims, nbytes
         Not used: the paper's mesh is of triangles and has its size.
     matrix_of : function
         ``matrix_of(order, dtype)``, a matrix on the host.
     """
-    host = find_device("cpu")
+    host = session.on_host
     for order in (p for p in orders if p in PAPER_ORDERS):
         for dtype in dtypes:
             matrix = matrix_of(order, dtype)
-            scipy = Rival(matrix, host, "scipy")
+            scipy = Rival(matrix, host.device, "scipy")
             nonzeros = int(matrix.to_csr().nnz)
-            for found in matrix_rows(matrix, order, METHODS, LIBRARIES, device, ceiling):
+            for found in matrix_rows(matrix, order, METHODS, LIBRARIES, session):
                 yield found | {"nonzeros": nonzeros}
-            x, y = vectors(scipy, host)
+            x, y = vectors(scipy, host.device)
             cost = csr_cost(nonzeros, matrix.shape[0], matrix.dtype.itemsize)
-            timing = measure(partial(scipy, x, y), host)
-            about = scipy.shape, matrix.faces, order, None, cost, timing, ceiling, host
-            yield row("rival:scipy", "library", *about, nonzeros=nonzeros)
+            timing = measure(partial(scipy, x, y), host.device)
+            subject = subject_of(scipy.shape, matrix.faces, order)
+            row = host.row(subject, "rival:scipy", "library", None, cost, timing)
+            yield {"nonzeros": nonzeros} | row
 
 
 # ------------------------------------------------------------------------------------------ tuning
@@ -347,31 +316,10 @@ def runs(method: str, shape: Shape, device: Device) -> bool:
     return not plan.illegal(shape, device.compute_capability)
 
 
-def plan_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    device: Device,
-    ceiling: Ceilings,
-) -> Rows:
-    """Every plan of slices, of wide loads and of bulk copies, timed by the tuner."""
-    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), device):
-        shape = shape_of(matrix)
-        about = shape, matrix.faces, order, None, product_cost(shape, matrix.faces)
-        for method in TUNED:
-            if not runs(method, shape, device):
-                continue
-            result = tune_product(matrix, method, device)
-            named = partial(row, method, language(method), *about, ceiling=ceiling, device=device)
-            yield from trial_rows(result, lambda t, make=named: make(timing=t))
-
-
 RECORDS = {
     "product": product_rows,
     "solve": solve_rows,
     "tables": table_rows,
     "sizes": size_rows,
     "cores": core_rows,
-    "plans": plan_rows,
 }

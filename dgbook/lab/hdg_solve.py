@@ -37,9 +37,8 @@ from dgbook.hdg.preconditioner import (
 from dgbook.hdg.problem import FarField, NavierStokes, Poisson, Problem, Stream
 from dgbook.hdg.solver import Result, direct, newton
 from dgbook.hdg.system import linearise, start, to_device, to_host
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import Rows
-from dgbook.lab.records import measured_row
+from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
 
 SOLVED_ORDERS = (3,)
@@ -365,8 +364,7 @@ def solve_rows(
     dtypes: Iterable[str],
     dims: Iterable[int],
     nbytes: float,
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
     cases: Iterable[Case] = CASES,
 ) -> Rows:
     """Time to solution: diffusion on squares and cubes, and a flow past a cylinder.
@@ -379,7 +377,7 @@ def solve_rows(
 
     Parameters
     ----------
-    orders, dtypes, dims, device, ceiling
+    orders, dtypes, dims, session
         Orders of `SOLVED_ORDERS` and double precision only.
     nbytes
         Not used: meshes have their sizes.
@@ -394,17 +392,17 @@ def solve_rows(
         return
     for case in (c for c in cases if c.dim in dims):
         for order in (p for p in orders if p in SOLVED_ORDERS):
-            yield from case_rows(case, order, device, ceiling)
+            yield from case_rows(case, order, session)
 
 
-def case_rows(case: Case, order: int, device: Device, ceiling: Ceilings) -> Rows:
+def case_rows(case: Case, order: int, session: Session) -> Rows:
     """The rows about one problem, see `solve_rows`."""
     begin = time.perf_counter()
     d = case.discretised(order)
     discretisation = {"discretise": time.perf_counter() - begin}
     known = None
     for path in case.variants:
-        row, u = variant_row(case, d, path, device, ceiling)
+        row, u = variant_row(case, d, path, session)
         known = u if known is None else known
         check_same(f"{case.name}, {path}", u, known)
         last = path == case.variants[-1]
@@ -438,10 +436,10 @@ def coarse_numbers(d: Discretisation) -> int:
 
 
 def variant_row(
-    case: Case, d: Discretisation, path: str, device: Device, ceiling: Ceilings
+    case: Case, d: Discretisation, path: str, session: Session
 ) -> tuple[dict[str, Any], np.ndarray]:
     """A row about one way to solve one problem without its rivals, and u."""
-    result, linear, found = timed(case, d, device, VARIANTS[path], FEWEST_SAMPLES)
+    result, linear, found = timed(case, d, session.device, VARIANTS[path], FEWEST_SAMPLES)
     timing = Timing(tuple(sum(seconds.values()) for seconds in found), host_bound=True)
     shape = Shape(d.m, 2 * case.dim + 1, "float64")
     faces = d.faces.count
@@ -470,5 +468,5 @@ def variant_row(
         "restart": RESTART,
         "tolerance": case.accuracy,
     }
-    about = d.element.order, "float64", size, faces * d.m, None, cost, timing, ceiling, device
-    return more | measured_row(path, "cuda", *about), result.u
+    subject = Subject(d.element.order, "float64", size, faces * d.m)
+    return more | session.row(subject, path, "cuda", None, cost, timing), result.u

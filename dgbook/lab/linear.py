@@ -10,12 +10,11 @@ import numpy as np
 
 from dgbook.element import space_dimension
 from dgbook.gpu import Device
-from dgbook.gpu import device as find_device
-from dgbook.gpu.timing import Timing, measure
-from dgbook.lab import records
+from dgbook.gpu.timing import measure
 from dgbook.lab.floor import Ceilings
 from dgbook.lab.numbers import live
 from dgbook.lab.rivals import linear as matmul
+from dgbook.lab.session import Session, Subject
 from dgbook.linear import reference
 from dgbook.linear.cost import Cost, costs
 from dgbook.linear.plan import Plan
@@ -37,13 +36,15 @@ def measured(solver: Solver, ceiling: Ceilings, paths: tuple[str, ...]) -> Itera
     of its own, smaller one, against the same GPU's floor.
     """
     counted = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)
+    session = Session(solver.device, ceiling)
     on_gpu = [path for path in paths if path != "numpy"]
     for path, function in _functions(solver).items() if on_gpu else ():
         if path in on_gpu:
             cost = counted["fused" if path.startswith("rival:") else path]
             language = "cupy" if path.startswith("rival:") else "numba"
+            plan = None if path.startswith("rival:") else solver.plan
             timing = measure(function, solver.device)
-            yield _row(solver, path, language, cost, timing, ceiling)
+            yield session.row(_subject(solver, cost), path, language, plan, cost, timing)
     if "numpy" in paths:
         small = solver_of(
             solver.mesh.dim,
@@ -51,11 +52,12 @@ def measured(solver: Solver, ceiling: Ceilings, paths: tuple[str, ...]) -> Itera
             solver.element.order,
             NUMPY_DOFS,
             solver.dtype.name,
-            find_device("cpu"),
+            session.on_host.device,
         )
         cost = costs(small.shape, small.mesh.K, small.system, small.operator.flux)["fused"]
         timing = measure(_numpy_stage(small), small.device, samples=20, warmup=1)
-        yield _row(small, "numpy", "numpy", cost, timing, ceiling)
+        subject = _subject(small, cost)
+        yield session.on_host.row(subject, "numpy", "numpy", None, cost, timing)
 
 
 def under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
@@ -63,7 +65,8 @@ def under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, An
     cost = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)["fused"]
     for plan in solver.plan.candidates(solver.shape):
         timing = measure(fused_stage(solver, plan), solver.device)
-        yield _row(solver, "fused", "numba", cost, timing, ceiling) | {"plan": vars(plan)}
+        session = Session(solver.device, ceiling)
+        yield session.row(_subject(solver, cost), "fused", "numba", plan, cost, timing)
 
 
 def line(row: dict[str, Any], device: Device) -> str:
@@ -77,29 +80,17 @@ def line(row: dict[str, Any], device: Device) -> str:
     )
 
 
-def _row(
-    solver: Solver, path: str, language: str, cost: Cost, timing: Timing, ceiling: Ceilings
-) -> dict[str, Any]:
-    row = records.measured_row(
-        path,
-        language,
-        solver.element.order,
-        solver.dtype,
-        {
-            "dim": solver.mesh.dim,
-            "system": solver.system.name,
-            "K": solver.mesh.K,
-            "Np": solver.element.Np,
-            "fields": solver.system.n,
-        },
-        dofs(solver),
-        solver.plan if language == "numba" else None,
-        cost,
-        timing,
-        ceiling,
-        solver.device,
-    )
-    return row | {"trace_bytes": cost.trace_bytes}
+def _subject(solver: Solver, cost: Cost) -> Subject:
+    """What the rows about a solver's operators share, with the bytes of traces of one of them."""
+    size = {
+        "dim": solver.mesh.dim,
+        "system": solver.system.name,
+        "K": solver.mesh.K,
+        "Np": solver.element.Np,
+        "fields": solver.system.n,
+    }
+    more = {"trace_bytes": cost.trace_bytes}
+    return Subject(solver.element.order, solver.dtype, size, dofs(solver), more)
 
 
 def _functions(solver: Solver) -> dict[str, Callable[[], None]]:

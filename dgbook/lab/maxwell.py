@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,17 @@ from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
 from dgbook.lab.cores.maxwell import core_stage
-from dgbook.lab.floor import Ceilings
-from dgbook.lab.measuring import counted, cube, launch_counted, small_dt, smaller_cubes, trial_rows
+from dgbook.lab.measuring import (
+    Rows,
+    counted,
+    cube,
+    launch_counted,
+    small_dt,
+    smaller_cubes,
+    trial_rows,
+)
 from dgbook.lab.rivals.maxwell import ArrayStage
+from dgbook.lab.session import Session, Subject
 from dgbook.maxwell import mie, reference
 from dgbook.maxwell import plan as paper_plan
 from dgbook.maxwell.cost import PAPER, costs
@@ -103,74 +112,77 @@ def fused_shape(operator: reference.Operator) -> FusedShape:
     return FusedShape(operator.element.order, operator.lift.dtype.name, materials=True)
 
 
-def row(
-    operator: reference.Operator,
-    path: str,
-    language: str,
-    plan: Any,
-    cost: Cost,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-) -> dict[str, Any]:
-    """A row of a record."""
+def subject_of(operator: reference.Operator) -> Subject:
+    """What the rows about an operator share."""
     shape = 6, operator.mesh.K, operator.element.Np
-    order, dtype = operator.element.order, operator.lift.dtype
-    return measuring.row(shape, order, dtype, path, language, plan, cost, timing, ceiling, device)
+    return Subject.of_state(shape, operator.element.order, operator.lift.dtype)
 
 
 # --------------------------------------------------------------------------------------- stages
 
 
-def fused_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, every: bool = True
-) -> Iterator[dict[str, Any]]:
+def fused_row(launcher: FusedLauncher, session: Session) -> dict[str, Any]:
+    """A stage in one kernel, by the launcher's plan."""
+    operator, plan = launcher.operator, launcher.plan
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
+    timing = stage_timing(launcher)
+    return session.row(subject_of(operator), "fused", plan.language, plan, cost, timing)
+
+
+def fused_rows(operator: reference.Operator, session: Session, every: bool = True) -> Rows:
     """A stage in one kernel.
 
     By the best plan known, and if `every` also without tensor cores and in Numba.
     """
-    order, dtype = operator.element.order, operator.lift.dtype.name
-    cost = costs(order, operator.mesh.K, dtype)["fused"]
     shape = fused_shape(operator)
-    plans = [choose(FusedPlan, shape, device)]
+    plans = [choose(FusedPlan, shape, session.device)]
     if every:
-        plans += [shipped(FusedPlan, shape, (7, 5)), choose(FusedPlan, shape, device, "numba")]
-    launcher = FusedLauncher(operator, device, plans[0])
+        plans += [
+            shipped(FusedPlan, shape, (7, 5)),
+            choose(FusedPlan, shape, session.device, "numba"),
+        ]
+    launcher = FusedLauncher(operator, session.device, plans[0])
     for plan in dict.fromkeys(plans):
-        timing = measure(stage_of(launcher.planned(plan), device), device)
-        yield row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
+        yield fused_row(launcher.planned(plan), session)
 
 
 def paper_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings, plan: PaperPlan | None = None
-) -> Iterator[dict[str, Any]]:
+    operator: reference.Operator, session: Session, plan: PaperPlan | None = None
+) -> Rows:
     """The paper's five kernels one by one, and the stage that they make."""
     cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)
-    launcher = PaperLauncher(operator, device, plan)
-    for part, function in parts_of(launcher, device).items():
+    launcher = PaperLauncher(operator, session.device, plan)
+    for part, function in parts_of(launcher).items():
         used = getattr(launcher.plan, part, None)
-        timing = measure(device.capture(function), device)
-        yield row(operator, part, "numba", used, cost[part], timing, ceiling, device)
-    timing = measure(stage_of(launcher, device), device)
-    yield row(operator, "paper", "numba", launcher.plan, cost["paper"], timing, ceiling, device)
+        timing = measure(session.device.capture(function), session.device)
+        yield session.row(subject_of(operator), part, "numba", used, cost[part], timing)
+    yield paper_row(launcher, session)
 
 
-def rival_row(operator: reference.Operator, device: Device, ceiling: Ceilings) -> dict[str, Any]:
+def paper_row(launcher: PaperLauncher, session: Session) -> dict[str, Any]:
+    """A stage by the paper's kernels."""
+    operator = launcher.operator
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["paper"]
+    timing = stage_timing(launcher)
+    return session.row(subject_of(operator), "paper", "numba", launcher.plan, cost, timing)
+
+
+def rival_row(operator: reference.Operator, session: Session) -> dict[str, Any]:
     """The reference's own lines on the GPU, by CuPy and cuBLAS."""
     cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
-    rival = ArrayStage(operator, device)
-    u, res = (device.array(noise(operator)) for _ in range(2))
+    rival = ArrayStage(operator, session.device)
+    u, res = (session.device.array(noise(operator)) for _ in range(2))
     dt = small_dt(operator.face_scale)
-    timing = measure(lambda: rival.stage(u, res, A, B, dt), device)
-    return row(operator, "rival:cupy", "cupy", None, cost, timing, ceiling, device)
+    timing = measure(lambda: rival.stage(u, res, A, B, dt), session.device)
+    return session.row(subject_of(operator), "rival:cupy", "cupy", None, cost, timing)
 
 
-def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
+def core_rows(order: int, dtype: str, session: Session) -> Rows:
     """A stage on one core of this machine's processor and on all, by Numba.
 
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
-    cpu = find_device("cpu")
+    host = session.on_host
     for cores in (1, measuring.all_cores()):
         operator = operator_on(cube(cells_for(CORE_DOFS * min(cores, 8), order)), order, dtype)
         cost = costs(order, operator.mesh.K, dtype)["fused"]
@@ -178,31 +190,36 @@ def core_rows(order: int, dtype: str, ceiling: Ceilings) -> Iterator[dict[str, A
         u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
         arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
         with measuring.on_cores(cores):
-            timing = measure(lambda s=stage, a=arguments: s.stage(*a), cpu, 20, 1)
-        found = row(operator, "cores", "numba", None, cost, timing, ceiling, cpu)
-        yield found | {"size": found["size"] | {"cores": cores}}
+            timing = measure(lambda s=stage, a=arguments: s.stage(*a), host.device, 20, 1)
+        subject = subject_of(operator).sized(cores=cores)
+        yield host.row(subject, "cores", "numba", None, cost, timing)
 
 
-def stage_of(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
+def stage_timing(launcher: FusedLauncher | PaperLauncher) -> Timing:
+    """Seconds of a stage of either launcher on noise."""
+    return measure(stage_of(launcher), launcher.device)
+
+
+def stage_of(launcher: FusedLauncher | PaperLauncher) -> Callable[[], None]:
     """A stage of either launcher on noise, recorded."""
-    return device.capture(stage_on_noise(launcher, device))
+    return launcher.device.capture(stage_on_noise(launcher))
 
 
-def stage_on_noise(launcher: FusedLauncher | PaperLauncher, device: Device) -> Callable[[], None]:
+def stage_on_noise(launcher: FusedLauncher | PaperLauncher) -> Callable[[], None]:
     """What launches a stage of either launcher on noise."""
     operator = launcher.operator
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
     new = u if launcher.in_place else launcher.zeros()
-    data = no_data(operator, device)
+    data = no_data(launcher)
     dt = small_dt(operator.face_scale)
     return lambda: launcher.stage(u, res, new, data, A, B, dt)
 
 
-def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, Callable[[], None]]:
+def parts_of(launcher: PaperLauncher) -> dict[str, Callable[[], None]]:
     """The paper's kernels, each a function that launches it."""
     operator = launcher.operator
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
-    data, out, dt = no_data(operator, device), launcher.zeros(), small_dt(operator.face_scale)
+    data, out, dt = no_data(launcher), launcher.zeros(), small_dt(operator.face_scale)
     functions = (
         lambda: launcher.gather(u, data),
         launcher.lift,
@@ -213,10 +230,11 @@ def parts_of(launcher: PaperLauncher, device: Device) -> dict[str, Callable[[], 
     return dict(zip(PAPER, functions, strict=True))
 
 
-def no_data(operator: reference.Operator, device: Device) -> Any:
+def no_data(launcher: FusedLauncher | PaperLauncher) -> Any:
     """g = 0 on all boundary faces."""
+    operator = launcher.operator
     faces = len(operator.trace.boundary_faces)
-    return device.zeros(max(1, 6 * faces * operator.element.Nfp), operator.lift.dtype)
+    return launcher.device.zeros(max(1, 6 * faces * operator.element.Nfp), operator.lift.dtype)
 
 
 # ---------------------------------------------------------------------------------------- plans
@@ -238,7 +256,7 @@ def tune_part(
 
     def run(plan: Any) -> Callable[[], None]:
         planned = launcher.planned(replace(launcher.plan, **{part: plan}))
-        return device.capture(parts_of(planned, device)[part])
+        return device.capture(parts_of(planned)[part])
 
     name = getattr(launcher.plan, part).subject(launcher.shape)
     return tune(name, plans, run, device, order, dtype, progress=False)
@@ -294,24 +312,17 @@ def tune_fused(operator: reference.Operator, device: Device, language: str) -> R
     launcher = FusedLauncher(operator, device, plans[0])
 
     def run(plan: Any) -> Callable[[], None]:
-        return stage_of(launcher.planned(plan), device)
+        return stage_of(launcher.planned(plan))
 
     name = plans[0].subject(shape)
     return tune(name, plans, run, device, order, dtype, progress=False)
 
 
-def plan_rows(
-    part: str,
-    result: Result,
-    operator: reference.Operator,
-    ceiling: Ceilings,
-    device: Device,
-) -> Iterator[dict[str, Any]]:
+def plan_rows(part: str, result: Result, operator: reference.Operator, session: Session) -> Rows:
     """A row for each plan that was timed."""
     cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)[part]
-    yield from trial_rows(
-        result, lambda timing: row(operator, part, "numba", None, cost, timing, ceiling, device)
-    )
+    named = partial(session.row, subject_of(operator), part, "numba", None, cost)
+    yield from trial_rows(result, named)
 
 
 def variants(
@@ -355,9 +366,7 @@ def _fewer_rows(plan: LocalPlan, old: paper_plan.Shape, new: paper_plan.Shape) -
 # ------------------------------------------------------------------------------------- accuracy
 
 
-def table2_rows(
-    folder: Path, orders: Iterable[int], dtype: str, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def table2_rows(folder: Path, orders: Iterable[int], dtype: str, session: Session) -> Rows:
     """klockner2009, Table 2: errors of a cavity mode on four unstructured meshes.
 
     Rows hold "error", the L2 norm over all six fields at `TABLE_2_END`, and the seconds of a
@@ -367,19 +376,13 @@ def table2_rows(
     for order in orders:
         for K, h in TABLE_2.items():
             mesh = read(folder / f"cavity_{K}.msh")
-            solver = Solver(mesh, order, dtype, device)
+            solver = Solver(mesh, order, dtype, session.device)
             u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
             end = TABLE_2_END
             error = solver.l2_error(solver.run(u, end, solver.cfl_dt()), mode, end)
-            launcher = solver.launcher
-            timing = measure(stage_of(launcher, device), device)
-            cost = costs(order, mesh.K, dtype)["fused"]
-            found = row(
-                solver.operator, "fused", launcher.plan.language, launcher.plan, cost, timing,
-                ceiling, device,
-            )  # fmt: skip
-            size = found["size"] | {"nominal_K": K, "h": h, "t_end": TABLE_2_END}
-            yield found | {"size": size, "error": error}
+            row = fused_row(solver.launcher, session)
+            size = row["size"] | {"nominal_K": K, "h": h, "t_end": end}
+            yield row | {"size": size, "error": error}
 
 
 def sphere_errors(
@@ -452,19 +455,16 @@ class EditedKernel(CudaKernel):
         return code
 
 
-def error_rows(
-    operator: reference.Operator, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def error_rows(operator: reference.Operator, session: Session) -> Rows:
     """A stage in CUDA C++, and how exact du/dt is, by ordinary units and on tensor cores.
 
     In fp32 there by each of `PRODUCTS`, with the best plan known for the last. "variant" says
     which; "error" and "bias" are those of `stage_error`.
     """
     order, dtype = operator.element.order, operator.lift.dtype.name
-    cost = costs(order, operator.mesh.K, dtype)["fused"]
     tensor, plain = (
         shipped(FusedPlan, fused_shape(operator), capability)
-        for capability in (device.compute_capability, (7, 5))
+        for capability in (session.device.compute_capability, (7, 5))
     )
     ways = [("ordinary units", plain, ())]
     if tensor.tensor and dtype == "float32":
@@ -472,17 +472,15 @@ def error_rows(
     elif tensor.tensor:
         ways.append(("tensor cores", tensor, ()))
     small = operator_on(cube(ERROR_CELLS), order, dtype)
-    launchers = [FusedLauncher(o, device, ways[0][1]) for o in (operator, small)]
+    launchers = [FusedLauncher(o, session.device, ways[0][1]) for o in (operator, small)]
     for variant, plan, edits in ways:
         timed, compared = (launcher.planned(plan) for launcher in launchers)
         if edits:
             timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
-        timing = measure(stage_of(timed, device), device)
-        found = row(operator, "fused", plan.language, plan, cost, timing, ceiling, device)
-        yield found | {"variant": variant} | stage_error(compared, device)
+        yield fused_row(timed, session) | {"variant": variant} | stage_error(compared)
 
 
-def stage_error(launcher: FusedLauncher, device: Device) -> dict[str, float]:
+def stage_error(launcher: FusedLauncher) -> dict[str, float]:
     """How far du/dt of noise is from that of the fp64 reference.
 
     Returns
@@ -496,7 +494,7 @@ def stage_error(launcher: FusedLauncher, device: Device) -> dict[str, float]:
     operator = launcher.operator
     exact = operator_on(operator.mesh, operator.element.order, "float64")
     u, out = noise(operator), launcher.zeros()
-    launcher.rhs(launcher.upload(u), no_data(operator, device), out)
+    launcher.rhs(launcher.upload(u), no_data(launcher), out)
     w = reference.rhs(exact, u.astype(np.float64), 0.0)
     off = launcher.download(out).astype(np.float64) - w
     return {
@@ -518,9 +516,7 @@ def operators(
             yield order, dtype, operator_on(mesh, order, dtype)
 
 
-def stage_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def stage_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals.
 
     The processor's cores are measured in single precision, as in klockner2009's Figure 8(a).
@@ -529,86 +525,74 @@ def stage_record(
         mesh = cube(cells_for(dofs, order))
         for dtype in dtypes:
             operator = operator_on(mesh, order, dtype)
-            yield from fused_rows(operator, device, ceiling)
-            yield from paper_rows(operator, device, ceiling)
+            yield from fused_rows(operator, session)
+            yield from paper_rows(operator, session)
             smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
-            yield rival_row(smaller, device, ceiling)
-        yield from core_rows(order, "float32", ceiling)
+            yield rival_row(smaller, session)
+        yield from core_rows(order, "float32", session)
 
 
-def plans_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def plans_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/plans: every plan tried of each of the paper's kernels.
 
     At N = 4 these are all of klockner2009's Figure 10(b); the best of each order are its Table 3.
     """
     for order, dtype, operator in operators(orders, dtypes, dofs):
         for part, plans in searched(order, dtype).items():
-            result = tune_part(part, operator, device, plans)
-            yield from plan_rows(part, result, operator, ceiling, device)
+            result = tune_part(part, operator, session.device, plans)
+            yield from plan_rows(part, result, operator, session)
 
 
-def tiles_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def tiles_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/tiles: the fused stage in CUDA C++, a tile a thread of each size.
 
     About 128 threads a block and no tensor cores; as many registers as the compiler likes.
     """
     for order, dtype, operator in operators(orders, dtypes, dofs):
         shape = FusedShape(order, dtype)
-        cost = costs(order, operator.mesh.K, dtype)["fused"]
-        launcher = FusedLauncher(operator, device)
+        launcher = FusedLauncher(operator, session.device)
         for inline, nodes in TILES:
             rows = max(1, 128 // -(-shape.Np // nodes))
             plan = FusedPlan("cuda", rows, inline, nodes, 2)
-            if not plan.illegal(shape, device.compute_capability):
-                timing = measure(stage_of(launcher.planned(plan), device), device)
-                yield row(operator, "fused", "cuda", plan, cost, timing, ceiling, device)
+            if not plan.illegal(shape, session.device.compute_capability):
+                yield fused_row(launcher.planned(plan), session)
 
 
 def variants_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
+) -> Rows:
     """Rows of the record maxwell/variants: klockner2009, Figure 11(a); "variant" says which."""
     for order, dtype, operator in operators(orders, dtypes, dofs):
         best, best_field = (
-            best_plan(operator, device, strategies)
+            best_plan(operator, session.device, strategies)
             for strategies in (paper_plan.STRATEGIES, ("field",))
         )
         for name, plan in variants(best, best_field, order, dtype).items():
-            launcher = PaperLauncher(operator, device, plan)
-            timing = measure(stage_of(launcher, device), device)
-            cost = costs(order, operator.mesh.K, dtype)["paper"]
-            stage = row(operator, "paper", "numba", plan, cost, timing, ceiling, device)
-            yield stage | {"variant": name}
+            launcher = PaperLauncher(operator, session.device, plan)
+            yield paper_row(launcher, session) | {"variant": name}
 
 
-def sizes_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def sizes_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/sizes: stages on cubes of 162 elements up to about `dofs`."""
     for order in orders:
         for dtype in dtypes:
             for n in smaller_cubes(cells_for(dofs, order)):
                 operator = operator_on(cube(n), order, dtype)
-                yield from fused_rows(operator, device, ceiling, every=False)
-                *_, stage = paper_rows(operator, device, ceiling)
-                yield stage
+                yield from fused_rows(operator, session, every=False)
+                yield paper_row(PaperLauncher(operator, session.device), session)
 
 
 def table2_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
+) -> Rows:
     """Rows of the record maxwell/table2: klockner2009, Table 2, in the precisions asked for."""
     for dtype in dtypes:
-        yield from table2_rows(MESHES, orders, dtype, device, ceiling)
+        yield from table2_rows(MESHES, orders, dtype, session)
 
 
 def sphere_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
+) -> Rows:
     """Rows of the record maxwell/sphere: a stage on each of `SHELLS`, and the errors of a run.
 
     "errors" are those of `sphere_errors` between the radii "layers".
@@ -616,18 +600,14 @@ def sphere_record(
     for order in orders:
         for dtype in dtypes:
             for name in SHELLS:
-                solver, errors = sphere_errors(name, order, dtype, device)
-                plan = solver.launcher.plan
-                timing = measure(stage_of(solver.launcher, device), device)
-                cost = costs(order, solver.mesh.K, dtype)["fused"]
-                yield row(
-                    solver.operator, "fused", plan.language, plan, cost, timing, ceiling, device
-                ) | {"mesh": name.split(".")[0], "layers": list(LAYERS), "errors": errors}
+                solver, errors = sphere_errors(name, order, dtype, session.device)
+                row = fused_row(solver.launcher, session)
+                yield row | {"mesh": name.split(".")[0], "layers": list(LAYERS), "errors": errors}
 
 
 def scattering_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
+) -> Rows:
     """Rows of the record maxwell/scattering: klockner2009, Figure 12, a plane wave on a body."""
     mesh = read(MESHES / "jet.msh.gz")
     wave = PlaneWave((1, 0, 0), (0, 0, 1), "sine", 2 * np.pi)
@@ -635,37 +615,34 @@ def scattering_record(
     for order in orders:
         for dtype in dtypes:
             for path in PATHS:
-                solver = Solver(mesh, order, dtype, device, boundary=boundary, path=path)
+                solver = Solver(mesh, order, dtype, session.device, boundary=boundary, path=path)
                 u = np.zeros((6, mesh.K, solver.element.Np), dtype)
-                timing = measure(solver.march(u, 1.0, solver.cfl_dt()).step, device)
+                timing = measure(solver.march(u, 1.0, solver.cfl_dt()).step, session.device)
                 cost = costs(order, mesh.K, dtype)[path]
                 stages = len(lsrk45.A)
                 cost = Cost(stages * cost.flops, stages * cost.bytes)
                 plan = solver.launcher.plan
                 language = getattr(plan, "language", "numba")
-                yield row(solver.operator, path, language, plan, cost, timing, ceiling, device) | {
-                    "step": True
-                }
+                subject = subject_of(solver.operator)
+                yield session.row(subject, path, language, plan, cost, timing) | {"step": True}
 
 
-def error_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+def error_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/error: `error_rows` of each order and precision."""
     for _, _, operator in operators(orders, dtypes, dofs):
-        yield from error_rows(operator, device, ceiling)
+        yield from error_rows(operator, session)
 
 
 def counters_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, device: Device, ceiling: Ceilings
-) -> Iterator[dict[str, Any]]:
+    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
+) -> Rows:
     """Rows of the record maxwell/counters: the fused stage and the paper's kernels.
 
     "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`.
     """
     for order, dtype, operator in operators(orders, dtypes, dofs):
-        fused_row = next(fused_rows(operator, device, ceiling, every=False))
-        *parts, _ = paper_rows(operator, device, ceiling)
+        fused_row = next(fused_rows(operator, session, every=False))
+        *parts, _ = paper_rows(operator, session)
         program = f"from dgbook.lab.maxwell import launch_each as f; f{order, dtype, dofs}"
         yield from counted([fused_row, *parts], program)
 
@@ -676,8 +653,8 @@ def launch_each(order: int, dtype: str, dofs: int) -> None:
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
     launch_counted(
         [
-            stage_on_noise(FusedLauncher(operator, device), device),
-            *parts_of(PaperLauncher(operator, device), device).values(),
+            stage_on_noise(FusedLauncher(operator, device)),
+            *parts_of(PaperLauncher(operator, device)).values(),
         ]
     )
 

@@ -17,11 +17,10 @@ from dgbook.gpu import device as find_device
 from dgbook.gpu.timing import Timing, profiled
 from dgbook.gpu.tune import Result
 from dgbook.lab import records
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.numbers import live
 from dgbook.lab.profile import counters
-from dgbook.lab.records import measured_row
 from dgbook.lab.roofline import ceilings
+from dgbook.lab.session import Session
 from dgbook.mesh import Mesh, box
 
 Rows = Iterator[dict[str, Any]]
@@ -54,27 +53,6 @@ def small_dt(face_scale: np.ndarray) -> float:
 
 
 # ------------------------------------------------------------------------------------------ rows
-
-
-def row(
-    shape: tuple[int, int, int],
-    order: int,
-    dtype: Any,
-    path: str,
-    language: str,
-    plan: Any,
-    cost: Any,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-) -> dict[str, Any]:
-    """A row of a record: an operator on a state of shape (fields, K, Np), timed on a device."""
-    fields, K, Np = shape
-    size = {"K": K, "Np": Np, "fields": fields}
-    dofs = fields * K * Np
-    return measured_row(
-        path, language, order, dtype, size, dofs, plan, cost, timing, ceiling, device
-    )
 
 
 def trial_rows(result: Result, row_of: Callable[[Timing], dict[str, Any]]) -> Rows:
@@ -179,7 +157,7 @@ def bench(
         With `what`, `dtypes`, `out` and `add`.
     family : str
     known : mapping of str to function
-        By the record's name what makes its rows: ``make(orders, dtypes, size, device, ceiling)``.
+        By the record's name what makes its rows: ``make(orders, dtypes, size, session)``.
     size : int
         How large the problems are, in the family's own terms.
     orders : mapping of str to sequence of int
@@ -216,7 +194,7 @@ def make_records(
         With `what`, `out` and `add`.
     family : str
     known : mapping of str to function
-        By the record's name what makes its rows: ``make(*parts(name), device, ceiling)``.
+        By the record's name what makes its rows: ``make(*parts(name), session)``.
     parts : function
         ``parts(name)`` says of a record what is measured, as the function that makes it needs it.
     measured_again : function
@@ -238,16 +216,16 @@ def make_records(
         what: earlier_rows(f"{family}/{what}", here, arguments, partial(measured_again, what))
         for what in arguments.what
     }
-    ceiling = ceilings(device)
+    session = Session(device, ceilings(device))
     for what in arguments.what:
         rows = []
-        for found in known[what](*parts(what), device, ceiling):
+        for found in known[what](*parts(what), session):
             rows.append(found)
             print(shown(found, device), flush=True)
         content = {
             "name": f"{family}/{what}",
             **here,
-            "ceilings": ceiling.as_dict(),
+            "ceilings": session.ceiling.as_dict(),
             "rows": [*earlier[what], *rows],
         }
         print("written:", records.save(content, arguments.out), flush=True)

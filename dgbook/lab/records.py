@@ -16,16 +16,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 import dgbook
-
-if TYPE_CHECKING:
-    from dgbook.gpu import Device
-    from dgbook.gpu.timing import Timing
-    from dgbook.lab.floor import Ceilings
 
 CEILINGS = ("copy_TBps", "fp32_TFLOPs", "fp64_TFLOPs")
 FEWEST_SAMPLES = 20
@@ -94,52 +89,6 @@ class Record:
                 f"{'They are' if found else 'Rows there'}: {here}"
             )
         return found[0]
-
-
-def measured_row(
-    path: str,
-    language: str,
-    order: int | None,
-    dtype: Any,
-    size: Mapping[str, Any],
-    dofs: int | None,
-    plan: Any,
-    cost: Any,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-) -> dict[str, Any]:
-    """A row of a record: an operator whose cost is known, timed on a device.
-
-    Parameters
-    ----------
-    path, language, order, dtype, size, dofs
-        As in the row, see `validate`.
-    plan : dataclass or None
-    cost : object with `flops` and `bytes`
-    timing, ceiling, device
-        From ``dgbook.gpu.timing.measure`` and ``dgbook.lab.roofline.ceilings`` on that device.
-    """
-    from dgbook.gpu.timing import beyond_cache
-    from dgbook.lab.floor import floor_seconds
-
-    floor = floor_seconds(cost.bytes, cost.flops, dtype, ceiling)
-    return {
-        "path": path,
-        "language": language,
-        "order": order,
-        "dtype": np.dtype(dtype).name,
-        "size": dict(size),
-        "dofs": dofs,
-        "plan": {} if plan is None else asdict(plan),
-        **timing.as_row(),
-        "flops": cost.flops,
-        "bytes": cost.bytes,
-        "floor_seconds": floor,
-        "efficiency": floor / timing.median,
-        "beyond_cache": beyond_cache(cost.bytes, device),
-        "host_bound": timing.host_bound,
-    }
 
 
 def validate(content: Mapping[str, Any]) -> None:

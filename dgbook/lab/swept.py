@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu import device as find_device
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, Trial, tune
 from dgbook.lab.barriers import make_barriers
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import Rows, all_cores, on_cores
 from dgbook.lab.probes import launch_cost
-from dgbook.lab.records import measured_row
 from dgbook.lab.rivals.swept import RANK_SCHEMES, Ranks, bind, on_ranks, tell, world
+from dgbook.lab.session import Session, Subject
 from dgbook.swept.cost import cost
 from dgbook.swept.plan import Plan, Shape, steps_between_results
 from dgbook.swept.problem import Euler, Problem, as_problem
@@ -69,48 +67,33 @@ def steps_for(problem: Problem, scheme: str, n: int, candidates: Iterable[Plan])
     return twice * max(1, -(-least // twice))
 
 
-def tune_step(
-    problem: Problem, scheme: str, n: int, dtype: str, device: Device, candidates: list[Plan]
-) -> tuple[Result, int]:
+def solver_of(shape: Shape, device: Device, plan: Plan) -> Solver:
+    """A solver by a plan."""
+    return Solver(shape.problem, shape.scheme, shape.n, shape.dtype, device, plan)
+
+
+def tune_step(shape: Shape, device: Device, candidates: list[Plan]) -> tuple[Result, int]:
     """Time plans of a scheme; the result, and the steps of a call."""
-    steps = steps_for(problem, scheme, n, candidates)
-    u = state(problem, n)
+    steps = steps_for(shape.problem, shape.scheme, shape.n, candidates)
+    u = state(shape.problem, shape.n)
 
     def run(plan: Plan) -> Callable[[], None]:
-        solver = Solver(problem, scheme, n, dtype, device, plan)
-        return solver.launcher(u).record(steps)
+        return solver_of(shape, device, plan).launcher(u).record(steps)
 
-    name = candidates[0].subject(Shape(problem, scheme, n, dtype))
-    return tune(name, candidates, run, device, n, dtype), steps
+    name = candidates[0].subject(shape)
+    return tune(name, candidates, run, device, shape.n, shape.dtype), steps
 
 
 def row(
-    problem: Problem,
-    scheme: str,
-    plan: Plan,
-    n: int,
-    dtype: str,
-    timing: Timing,
-    ceiling: Ceilings,
-    device: Device,
-    variant: str = "",
+    session: Session, shape: Shape, plan: Plan, timing: Timing, variant: str = "", **size: int
 ) -> dict[str, Any]:
-    """A row about a time step."""
-    size = {"problem": problem.name, "n": n}
-    found = measured_row(
-        scheme,
-        "numba",
-        None,
-        dtype,
-        size,
-        n * len(problem.fields),
-        plan,
-        cost(problem, scheme, plan, n, dtype),
-        timing,
-        ceiling,
-        device,
-    )
-    return found | ({"variant": variant} if variant else {})
+    """A row about a time step; `size` is what else there is to say about its size."""
+    problem, n = shape.problem, shape.n
+    about = {"problem": problem.name, "n": n, **size}
+    more = {"variant": variant} if variant else {}
+    subject = Subject(None, shape.dtype, about, n * len(problem.fields), more)
+    work = cost(problem, shape.scheme, plan, n, shape.dtype)
+    return session.row(subject, shape.scheme, "numba", plan, work, timing)
 
 
 def per_step(timing: Timing, steps: int) -> Timing:
@@ -124,8 +107,7 @@ def step_rows(
     schemes: Iterable[str],
     dtypes: Iterable[str],
     sizes: Iterable[int],
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """Figures 7 to 9: a step by each scheme with its best plan, and with the best of the paper's.
 
@@ -137,22 +119,21 @@ def step_rows(
             for dtype in dtypes:
                 tuned: dict[int, tuple[Result, int]] = {}
                 for n in sorted(sizes, key=lambda n: n not in EVERY_PLAN):
-                    legal = Plan.candidates(Shape(problem, scheme, n, dtype))
+                    shape = Shape(problem, scheme, n, dtype)
+                    legal = Plan.candidates(shape)
                     best = shortlist(n, tuned)
                     if candidates := [plan for plan in legal if plan in best] or legal:
-                        what = problem, scheme, n, dtype, device
-                        tuned[n] = tune_step(*what, candidates)
+                        tuned[n] = tune_step(shape, session.device, candidates)
                 for n in (n for n in sizes if n in tuned):
                     result, steps = tuned[n]
+                    shape = Shape(problem, scheme, n, dtype)
                     trials = [t for t in result.ranking if not t.failure]
-                    yield trial_row(problem, scheme, trials[0], n, dtype, steps, ceiling, device)
+                    yield trial_row(session, shape, trials[0], steps)
                     single = next((t for t in trials if t.plan["points"] == 1), None)
                     if single is not None:
-                        yield trial_row(
-                            problem, scheme, single, n, dtype, steps, ceiling, device, SINGLE
-                        )
+                        yield trial_row(session, shape, single, steps, SINGLE)
                     if scheme == "classic":
-                        yield python_row(problem, n, dtype, device, ceiling)
+                        yield python_row(session, shape)
 
 
 def shortlist(n: int, tuned: Mapping[int, tuple[Result, int]]) -> list[Plan]:
@@ -172,34 +153,24 @@ def shortlist(n: int, tuned: Mapping[int, tuple[Result, int]]) -> list[Plan]:
 
 
 def trial_row(
-    problem: Problem,
-    scheme: str,
-    trial: Trial,
-    n: int,
-    dtype: str,
-    steps: int,
-    ceiling: Ceilings,
-    device: Device,
-    variant: str = "",
+    session: Session, shape: Shape, trial: Trial, steps: int, variant: str = ""
 ) -> dict[str, Any]:
     """A row about a plan that the tuner timed by so many steps."""
     timing = Timing((trial.seconds_median / steps,))
-    found = row(problem, scheme, Plan(**trial.plan), n, dtype, timing, ceiling, device, variant)
+    found = row(session, shape, Plan(**trial.plan), timing, variant)
     return found | {"seconds_iqr": trial.seconds_iqr / steps, "samples": trial.samples}
 
 
-def python_row(
-    problem: Problem, n: int, dtype: str, device: Device, ceiling: Ceilings
-) -> dict[str, Any]:
+def python_row(session: Session, shape: Shape) -> dict[str, Any]:
     """Classic as a loop in Python that launches kernel after kernel.
 
     The loop waits for its last kernel: else `measure` would let the host run ahead of the device,
     and what a launch costs Python would not be seen.
     """
-    plan = Plan.default(Shape(problem, "classic", n, dtype))
-    solver = Solver(problem, "classic", n, dtype, device, plan)
-    there, back = Classic(solver, state(problem, n)).launches()
-    pairs = PYTHON_STEPS * len(problem.weights) // 2
+    plan, device = Plan.default(shape), session.device
+    u = state(shape.problem, shape.n)
+    there, back = Classic(solver_of(shape, device, plan), u).launches()
+    pairs = PYTHON_STEPS * len(shape.problem.weights) // 2
 
     def loop() -> None:
         for _ in range(pairs):
@@ -208,7 +179,7 @@ def python_row(
         device.synchronize()
 
     timing = per_step(measure(loop, device), PYTHON_STEPS)
-    return row(problem, "classic", plan, n, dtype, timing, ceiling, device, PYTHON)
+    return row(session, shape, plan, timing, PYTHON)
 
 
 def core_rows(
@@ -216,8 +187,7 @@ def core_rows(
     schemes: Iterable[str],
     dtypes: Iterable[str],
     sizes: Iterable[int],
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """Figure 10: Classic and the swept rule on the processor, to stand beside the GPU.
 
@@ -235,22 +205,21 @@ def core_rows(
     ]
     for problem in problems:
         try:
-            yield from rank_rows(problem, cells, ceiling)
+            yield from rank_rows(problem, cells, session.on_host)
         except RuntimeError as trouble:
             warnings.warn(f"{problem.name}: nothing measured on ranks: {trouble}", stacklevel=2)
     for problem in problems:
-        yield from thread_rows(problem, cells, ceiling)
+        yield from thread_rows(problem, cells, session.on_host)
 
 
-def thread_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: Ceilings) -> Rows:
+def thread_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], host: Session) -> Rows:
     """Schemes, sizes and precisions on a core and on all, by Numba's threads."""
-    host = find_device("cpu")
-    for scheme, n, dtype in cells:
+    for cell in cells:
         for cores in sorted({1, all_cores()}):
-            yield core_row(problem, scheme, n, dtype, cores, host, ceiling)
+            yield core_row(host, Shape(problem, *cell), cores)
 
 
-def rank_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: Ceilings) -> Rows:
+def rank_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], host: Session) -> Rows:
     """Schemes, sizes and precisions on MPI ranks, a core each; started once for all.
 
     As many as there are cores, or the next lower power of two, so that points divide among them.
@@ -261,7 +230,7 @@ def rank_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: 
     RuntimeError
         Where there is no MPI, or its ranks fail.
     """
-    ranks, host, cells = 2 ** int(np.log2(all_cores())), find_device("cpu"), list(cells)
+    ranks = 2 ** int(np.log2(all_cores()))
     asked = []
     for scheme, n, dtype in cells:
         plan = core_plan(problem, n, dtype, ranks) if scheme == "shared" else Plan(256)
@@ -271,8 +240,8 @@ def rank_rows(problem: Problem, cells: Iterable[tuple[str, int, str]], ceiling: 
     for cell, seconds in zip(asked, on_ranks(ranks, program, [ranks, asked]), strict=True):
         _, scheme, n, dtype, node, steps = cell
         timing = Timing(tuple(seconds), steps)
-        found = row(problem, scheme, Plan(node), n, dtype, timing, ceiling, host, ON_RANKS)
-        yield found | {"size": found["size"] | {"cores": ranks, "ranks": ranks}}
+        shape = Shape(problem, scheme, n, dtype)
+        yield row(host, shape, Plan(node), timing, ON_RANKS, cores=ranks, ranks=ranks)
 
 
 def rank_steps(problem: Problem, scheme: str, plan: Plan, n: int) -> int:
@@ -304,25 +273,18 @@ def core_plan(problem: Problem, n: int, dtype: str, cores: int) -> Plan:
     return Plan(node)
 
 
-def core_row(
-    problem: Problem,
-    scheme: str,
-    n: int,
-    dtype: str,
-    cores: int,
-    host: Device,
-    ceiling: Ceilings,
-) -> dict[str, Any]:
+def core_row(host: Session, shape: Shape, cores: int) -> dict[str, Any]:
     """A step on so many cores; a floor is the GPU's."""
-    plan = core_plan(problem, n, dtype, cores) if scheme == "shared" else Plan(256)
-    solver = Solver(problem, scheme, n, dtype, host, plan)
+    problem, n = shape.problem, shape.n
+    shared = shape.scheme == "shared"
+    plan = core_plan(problem, n, shape.dtype, cores) if shared else Plan(256)
+    solver = solver_of(shape, host.device, plan)
     every = solver.steps_between_results
     steps = max(1, min(CORE_STEPS, CORE_STEPS * 2**16 // n) // every) * every
     with on_cores(cores):
         advance = solver.launcher(state(problem, n)).record(steps)
-        timing = per_step(measure(advance, host), steps)
-    found = row(problem, scheme, plan, n, dtype, timing, ceiling, host, ON_THREADS)
-    return found | {"size": found["size"] | {"cores": cores}}
+        timing = per_step(measure(advance, host.device), steps)
+    return row(host, shape, plan, timing, ON_THREADS, cores=cores)
 
 
 def launch_rows(
@@ -330,23 +292,22 @@ def launch_rows(
     schemes: Iterable[str],
     dtypes: Iterable[str],
     sizes: Iterable[int],
-    device: Device,
-    ceiling: Ceilings,
+    session: Session,
 ) -> Rows:
     """What is waited for: a launch, a graph's node, and barriers of a block and of the grid.
 
     Barriers with as many threads as the GPU's multiprocessors have blocks, one each.
     """
-    found = launch_cost(device)
+    found = launch_cost(session.device)
     yield waiting_row("launch:python", found.python, 32)
     yield waiting_row("launch:graph", found.graph, 32)
-    met = device.zeros(1, np.int32)
+    met = session.device.zeros(1, np.int32)
     for whole_grid in (False, True):
         kernel = make_barriers(whole_grid)
         for threads in (128, 512):
             arguments = met, np.int32(BARRIERS)
-            blocks = kernel.together(device.multiprocessors or 1, threads, *arguments)
-            timing = measure(partial(kernel[blocks, threads], *arguments), device)
+            blocks = kernel.together(session.device.multiprocessors or 1, threads, *arguments)
+            timing = measure(partial(kernel[blocks, threads], *arguments), session.device)
             name = "barrier:grid" if whole_grid else "barrier:block"
             yield waiting_row(name, per_step(timing, BARRIERS), threads)
 

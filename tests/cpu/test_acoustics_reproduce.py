@@ -4,16 +4,16 @@ import math
 
 import pytest
 import stopped_clock
-from stopped_clock import CEILING
+from stopped_clock import SESSION
 
 from dgbook.acoustics.cost import PARTS, costs
 from dgbook.acoustics.plan import KERNEL_SETS
-from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
-from dgbook.lab import measuring, records, reproduce
+from dgbook.lab import records, reproduce
 from dgbook.lab.reproduce.verdict import ALONE, DIFFERS, MATCHES
+from dgbook.lab.session import Subject
 
-CPU = device("cpu")
+ON_CPU = SESSION.on_host
 SECONDS = {"volume": 3e-3, "surface": 2e-3, "flux": 1e-3, "lift": 1e-3, "update": 1e-3}
 SLOWER = {"node": 2.2, "element": 1.5, "factored": 1, "optimal": 0.5, "unblocked": 9}
 
@@ -28,11 +28,10 @@ def kept(tmp_path, monkeypatch):
 def row(path, name, order, seconds, K=1000):
     """A row about a kernel of a set, or a stage, that takes so many seconds."""
     Np = math.comb(order + 3, 3)
-    found = measuring.row(
-        (4, K, Np), order, "float32", path, "numba", None, costs(name, order, K, "float32")[path],
-        Timing((seconds,) * 20), CEILING, CPU,
-    )  # fmt: skip
-    return found | {"basis": KERNEL_SETS[name][0].basis, "variant": name}
+    about = {"basis": KERNEL_SETS[name][0].basis, "variant": name}
+    subject = Subject.of_state((4, K, Np), order, "float32", **about)
+    cost = costs(name, order, K, "float32")[path]
+    return ON_CPU.row(subject, path, "numba", None, cost, Timing((seconds,) * 20))
 
 
 @pytest.fixture

@@ -147,7 +147,7 @@ def test_what_is_profiled_is_what_the_rows_are_about(monkeypatch):
 
 def test_one_core_takes_real_steps(monkeypatch):
     monkeypatch.setattr(measure, "CoreSteps", CoreSteps)
-    row = measure.core_row(measure.operator_on(2, 0, "float32"), 1, CEILING)
+    row = measure.core_row(measure.operator_on(2, 0, "float32"), 1, stopped_clock.SESSION)
     assert row["size"] == {"K": 8, "Np": 1, "fields": 4, "cores": 1} and row["dofs"] == 32
 
 

@@ -5,18 +5,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import stopped_clock
-from stopped_clock import CEILING
+from stopped_clock import SESSION
 
 from dgbook.cli.main import main
 from dgbook.euler.cost import PAPER, costs
 from dgbook.euler.plan import THREADS, PaperPlan
-from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
-from dgbook.lab import measuring, records, reproduce
+from dgbook.lab import records, reproduce
 from dgbook.lab.reproduce import chen
 from dgbook.lab.reproduce.verdict import ALONE, DIFFERS
+from dgbook.lab.session import Subject
 
-CPU = device("cpu")
+ON_CPU = SESSION.on_host
 
 
 @pytest.fixture
@@ -30,11 +30,8 @@ def row(path, cells, order, seconds, plan=None, **size):
     """A row about a stage that takes so many seconds."""
     K, Np = 2 * cells**2, (order + 1) * (order + 2) // 2
     cost = costs(order, K, "float64")["fused" if path == "cores" else path]
-    found = measuring.row(
-        (4, K, Np), order, "float64", path, "numba", plan, cost, Timing((seconds,) * 20),
-        CEILING, CPU,
-    )  # fmt: skip
-    return found | {"size": found["size"] | size}
+    subject = Subject.of_state((4, K, Np), order, "float64").sized(**size)
+    return ON_CPU.row(subject, path, "numba", plan, cost, Timing((seconds,) * 20))
 
 
 def verdict(item):
@@ -102,7 +99,7 @@ def test_the_fine_mesh_is_read_from_the_record(kept, monkeypatch):
     errors = {"pressure_errors": [0.0, 2e-5], "velocity_errors": [0.0, 3e-5]}
     more = {"times": [0.0, 10.0]} | errors
     kept("euler/figure2", [row("fused", n, 2, 1e-3) | more for n in (16, 64)])
-    monkeypatch.setattr(chen, "device", lambda: CPU)
+    monkeypatch.setattr(chen, "device", lambda: ON_CPU.device)
     monkeypatch.setattr(chen, "travelled", lambda cells: {k: [9.0] for k in errors})
     found = verdict("figure2b")
     assert found.word == ALONE
@@ -119,7 +116,7 @@ def test_the_fine_mesh_is_read_from_the_record(kept, monkeypatch):
 def test_the_coarse_mesh_is_computed(monkeypatch, capsys):
     """As the command does it, but for t = 0.1: next to no time for the vortex to change."""
     monkeypatch.setattr(chen.measure, "FIGURE_2_END", 0.1)
-    monkeypatch.setattr(chen, "device", lambda: CPU)
+    monkeypatch.setattr(chen, "device", lambda: ON_CPU.device)
     chen.travelled.cache_clear()
     assert main(["reproduce", "chen", "figure2a"]) == 0
     chen.travelled.cache_clear()

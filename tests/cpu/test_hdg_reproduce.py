@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 import stopped_clock
-from stopped_clock import CEILING
+from stopped_clock import SESSION
 
-from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
 from dgbook.hdg import assemble
 from dgbook.hdg.blocks import face_nodes
@@ -19,7 +18,7 @@ from dgbook.lab import records, reproduce
 from dgbook.lab.reproduce import roca2011
 from dgbook.lab.reproduce.verdict import ALONE, DIFFERS, MATCHES
 
-CPU = device("cpu")
+ON_CPU = SESSION.on_host
 COSTS = {
     "paper:inflate": inflate_cost,
     "paper:contract": contract_cost,
@@ -39,7 +38,8 @@ def row(path, order, seconds, faces=11780, dim=2, dtype="float64", **more):
     shape = Shape(measure.COMPONENTS[dim] * face_nodes(dim, order), 2 * dim + 1, dtype)
     cost = COSTS.get(path, product_cost)(shape, faces)
     timing = Timing((seconds,) * 20)
-    return measure.row(path, "numba", shape, faces, order, None, cost, timing, CEILING, CPU, **more)
+    subject = measure.subject_of(shape, faces, order)
+    return more | ON_CPU.row(subject, path, "numba", None, cost, timing)
 
 
 def verdict(item):

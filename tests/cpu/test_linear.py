@@ -17,7 +17,7 @@ from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import device
 from dgbook.lab import linear as measure
 from dgbook.lab.floor import Ceilings
-from dgbook.lab.records import validate
+from dgbook.lab.records import load, validate
 from dgbook.lab.rivals import linear as matmul
 from dgbook.linear import cost, plan, problem, reference
 from dgbook.mesh import box, build, face_vertices, geometric_factors, make_periodic, read
@@ -664,6 +664,8 @@ def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
         | made_up
         | {"rows": [row]}
     )
+    recorded = load("linear/stage").rows[0]
+    assert set(row) == set(recorded) and list(row["size"]) == list(recorded["size"])
     assert row["dofs"] == row["size"]["K"] * 10 and 250 < row["dofs"] < 1000
     assert "LIVE" in measure.line(row, s.device)
 

@@ -78,7 +78,7 @@ def test_a_bias_is_a_part_of_all():
             return super().download(state) * (1 - 1e-3)
 
     operator = measure.operator_on(measure.cube(1), 1, "float64")
-    found = measure.stage_error(Scaled(operator, SIMULATOR), SIMULATOR)
+    found = measure.stage_error(Scaled(operator, SIMULATOR))
     assert found["bias"] == pytest.approx(-1e-3) and found["error"] == pytest.approx(1e-3)
 
 

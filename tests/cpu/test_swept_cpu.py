@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from stopped_clock import SESSION
 
 from dgbook import swept
 from dgbook.lab import swept as measure
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.measuring import on_cores
 from dgbook.lab.rivals import swept as ranks
 from dgbook.lab.rivals.swept import Ranks, launcher, on_ranks
@@ -272,7 +272,6 @@ def test_two_ranks_of_an_mpi():
 def test_two_ranks_of_an_mpi_are_measured(monkeypatch):
     monkeypatch.setattr(measure, "all_cores", lambda: 2)
     cells = [("classic", 2048, "float64"), ("shared", 2048, "float64")]
-    ceiling = Ceilings(copy_TBps=4.0, fp32_TFLOPs=60.0, fp64_TFLOPs=30.0, method="made up")
-    rows = list(measure.rank_rows(as_problem("heat"), cells, ceiling))
+    rows = list(measure.rank_rows(as_problem("heat"), cells, SESSION.on_host))
     assert [row["path"] for row in rows] == ["classic", "shared"]
     assert all(row["size"]["ranks"] == 2 and row["samples"] == 20 for row in rows)

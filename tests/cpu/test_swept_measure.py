@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 import stopped_clock
-from stopped_clock import CEILING, SIMULATOR
+from stopped_clock import CEILING, SESSION, SIMULATOR
 
 from dgbook.cli import swept as bench
 from dgbook.cli.main import main
@@ -22,7 +22,7 @@ from dgbook.lab.reproduce import magee2017
 from dgbook.lab.reproduce.verdict import ALONE, DIFFERS
 from dgbook.lab.rivals import swept as ranks
 from dgbook.swept import reference
-from dgbook.swept.plan import SCHEMES, Plan
+from dgbook.swept.plan import SCHEMES, Plan, Shape
 from dgbook.swept.problem import PROBLEMS, as_problem
 
 
@@ -43,8 +43,9 @@ def without_mpi():
 
 
 def made(what, problems=("heat",), schemes=SCHEMES, dtypes=("float32",), sizes=(64,)):
-    rows = list(measure.RECORDS[what](problems, schemes, dtypes, sizes, SIMULATOR, CEILING))
+    rows = list(measure.RECORDS[what](problems, schemes, dtypes, sizes, SESSION))
     records.validate(stopped_clock.content(f"swept/{what}", rows))
+    stopped_clock.same_as_recorded(f"swept/{what}", rows)
     return rows
 
 
@@ -100,9 +101,9 @@ def test_between_sizes_with_every_plan_their_best_ones_are_timed(monkeypatch):
     monkeypatch.setattr(measure, "EVERY_PLAN", (128, 512))
     asked = {}
 
-    def tune_step(problem, scheme, n, dtype, device, candidates):
-        asked[n] = candidates
-        likes = 16 if n < 256 else 256
+    def tune_step(shape, device, candidates):
+        asked[shape.n] = candidates
+        likes = 16 if shape.n < 256 else 256
         ranked = sorted(candidates, key=lambda p: (abs(p.threads - likes), -p.points))
         trials = [Trial(asdict(p), 1e-3 * (i + 1), 0.0, 20) for i, p in enumerate(ranked)]
         return Result(ranked[0], tuple(trials), len(trials)), 2
@@ -124,7 +125,7 @@ def test_between_sizes_with_every_plan_their_best_ones_are_timed(monkeypatch):
 
 
 def made_nothing(scheme, n):
-    rows = measure.step_rows(["heat"], [scheme], ["float32"], [n], SIMULATOR, CEILING)
+    rows = measure.step_rows(["heat"], [scheme], ["float32"], [n], SESSION)
     return not list(rows)
 
 
@@ -155,7 +156,7 @@ def test_ranks_are_asked_once_for_all_of_a_problem(monkeypatch):
     monkeypatch.setattr(measure, "CORE_SIZES", (2**11, 2**16, 2**20))
     monkeypatch.setattr(measure, "thread_rows", lambda problem, *_: iter([problem.name]))
     sizes = (2**11, 2**20, 2**21)
-    what = ["heat", "ks"], SCHEMES, ["float64"], sizes, SIMULATOR, CEILING
+    what = ["heat", "ks"], SCHEMES, ["float64"], sizes, SESSION
     *rows, after, last = measure.core_rows(*what)
     assert (after, last) == ("heat", "ks")
     records.validate(stopped_clock.content("swept/cores", rows))
@@ -352,10 +353,8 @@ def kept(tmp_path, monkeypatch):
     def row(problem, scheme, n, seconds, variant, **size):
         plan = Plan(128, 1 if variant == measure.SINGLE else 2)
         timing = Timing((seconds,) * 20)
-        found = measure.row(
-            as_problem(problem), scheme, plan, n, "float64", timing, CEILING, SIMULATOR, variant
-        )
-        return found | {"size": found["size"] | size}
+        shape = Shape(as_problem(problem), scheme, n, "float64")
+        return measure.row(SESSION, shape, plan, timing, variant, **size)
 
     steps, cores = [], []
     for problem in PROBLEMS:

@@ -14,6 +14,7 @@ from dgbook.hdg.solver import direct, memory_bytes
 from dgbook.hdg.system import linearise, residual, start, to_device
 from dgbook.lab import hdg_solve as measure_solve
 from dgbook.lab.floor import Ceilings
+from dgbook.lab.session import Session
 from dgbook.mesh import box
 
 GPU = device()
@@ -165,9 +166,9 @@ def test_the_direct_solver_gets_the_matrix_from_the_device():
 def test_whole_solutions_are_measured(dim, monkeypatch):
     """With CuPy's GMRES as a rival that finds the same."""
     cases = (measure_solve.Case("poisson", dim, 4, None, ("cupy",), tuple(measure_solve.VARIANTS)),)
-    made = Ceilings(4.0, 60.0, 30.0)
+    session = Session(GPU, Ceilings(4.0, 60.0, 30.0))
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 2)
-    rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, GPU, made, cases))
+    rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, session, cases))
     assert [row["path"] for row in rows] == list(measure_solve.VARIANTS)
     (steps,) = rows[-1]["iterations"]
     (theirs,) = rows[-1]["rivals"]["cupy"]["iterations"]

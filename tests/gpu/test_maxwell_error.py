@@ -25,7 +25,7 @@ def errors():
     own, found = launcher.kernel, {}
     for name, edits in measure.PRODUCTS.items():
         launcher.kernel = measure.EditedKernel(own, edits)
-        found[name] = measure.stage_error(launcher, GPU)
+        found[name] = measure.stage_error(launcher)
     return found
 
 

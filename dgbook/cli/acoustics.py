@@ -4,153 +4,33 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 
 from dgbook.acoustics.exact import CubeMode, PlaneWave
 from dgbook.acoustics.plan import KERNEL_SETS, Shape
-from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES
+from dgbook.acoustics.problem import CONDITIONS, FLUXES
 from dgbook.acoustics.reference import BASES
 from dgbook.acoustics.solver import PATHS, REFERENCE_ARRAYS, Solver
-from dgbook.cli import checkpoint, options, running
+from dgbook.cli import options, running, waves
 from dgbook.cli.fields.acoustics import write_fields
 from dgbook.gpu import device as find_device
 from dgbook.gpu.plan import choose
 from dgbook.lab import acoustics as measure
 from dgbook.lab import measuring
-from dgbook.mesh import Mesh, box
+from dgbook.mesh import Mesh
 from dgbook.nodal.fused import LANGUAGES
-from dgbook.nodal.linear import METHODS
-from dgbook.nodal.solving import DTYPES, March
-
-MATTER = ("kappa", "rho")
-WORDS = (*CONDITIONS, "incident")
-INITIAL = ("mode", "pulse", "zero")
-QUIET = 4.0
-"""Widths between a pulse and the boundary when the run starts: exp(-16) = 1e-7 there."""
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `run`."""
-    domain = parser.add_mutually_exclusive_group()
-    domain.add_argument(
-        "--mesh", type=Path, help="Gmsh file, 2.2 or 4.1; without it the cube [-1, 1]^3"
-    )
-    domain.add_argument("--cells", type=int, default=4, help="cells of the cube in each direction")
-    parser.add_argument("--order", type=int, default=4, help="polynomial degree N")
-    parser.add_argument("--t-end", type=float, default=1.0, help="final time")
-    parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
-    parser.add_argument("--device", default="auto", help="auto, cuda, cpu or simulator")
-    parser.add_argument("--basis", default="nodal", choices=BASES, help="of the polynomials")
-    parser.add_argument("--flux", default="upwind", choices=FLUXES, help="numerical flux")
-    parser.add_argument("--path", choices=PATHS, help="which kernels; the fastest if not given")
-    parser.add_argument(
-        "--method", default="lsrk45", choices=METHODS, help="Runge-Kutta method, of 5 or 14 stages"
-    )
-
-    physics = parser.add_argument_group("the problem")
-    physics.add_argument(
-        "--boundary",
-        action="append",
-        default=[],
-        metavar="NAME=CONDITION",
-        help=f"{', '.join(WORDS)}; without NAME for all boundaries; may be repeated, the last "
-        "counts; soft, which is p = 0, where nothing is said",
-    )
-    running.add_matter_arguments(physics, MATTER)
-    physics.add_argument(
-        "--initial",
-        choices=INITIAL,
-        help="the cube's lowest mode, a Gaussian pulse of pressure, or nothing; if not given, "
-        "nothing where a wave comes in, the mode in a cube, else the pulse",
-    )
-    physics.add_argument(
-        "--wave-direction",
-        type=float,
-        nargs=3,
-        default=(1.0, 0.0, 0.0),
-        metavar=("X", "Y", "Z"),
-        help="of the plane wave, a Gaussian pulse, that comes in",
-    )
-    physics.add_argument("--wave-width", type=float, default=1.0, help="of the pulse, in time")
-    physics.add_argument(
-        "--wave-delay", type=float, help="if not given, such that the wave begins with the run"
-    )
-    running.add_file_arguments(parser)
+    waves.add_run_arguments(parser, FAMILY)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Solve the acoustic equations in a cube or on a Gmsh file, and write files for ParaView."""
-    options.check_positive("--t-end", arguments.t_end)
-    if arguments.wave_delay is not None:
-        options.check_finite("--wave-delay", arguments.wave_delay)
-    files = running.files_of(arguments, write_fields)
-    with files.claimed():
-        _run(arguments, files)
-
-
-def _run(arguments: argparse.Namespace, files: running.Files) -> None:
-    mesh = _mesh(arguments)
-    words = running.words_of(arguments.boundary, list(mesh.boundary), WORDS, "soft")
-    matter = {name: running.matter_of(name, getattr(arguments, name), mesh) for name in MATTER}
-    wave = _wave(arguments, mesh, words, matter)
-    initial = running.initial_of(arguments, wave is not None)
-    solver = Solver(
-        mesh,
-        arguments.order,
-        arguments.dtype,
-        arguments.device,
-        arguments.basis,
-        arguments.flux,
-        **matter,
-        boundary={name: wave if word == "incident" else word for name, word in words.items()},
-        path=arguments.path,
-        method=arguments.method,
-    )
-    kept = ("order", "t_end", "dtype", "basis", "flux", "method", "every", *MATTER)
-    problem = {
-        "mesh": checkpoint.fingerprint(mesh),
-        "wave": repr(wave),
-        "boundary": words,
-        "initial": initial,
-        **{name: getattr(arguments, name) for name in kept},
-    }
-    running.refuse_if_too_large(solver, solver.memory_bytes())
-    mode = CubeMode(*(float(values[0]) for values in matter.values()))
-    begun = running.fields_at_start(initial, mode, pulse, mesh, len(Solver.fields))
-    march, energy = running.begin(
-        solver,
-        files,
-        problem,
-        arguments.resume,
-        arguments.t_end,
-        lambda: solver.interpolate(begun),
-        solver.energy,
-    )
-    first = march.done
-    print(_description(solver, march, words, wave, initial), flush=True)
-    keep = running.keeper(files.checkpoint, march, energy, problem)
-    seconds = running.advance(solver, march, files, keep, arguments.checkpoint_every)
-
-    u = march.state()
-    print(f"energy {energy:.6g} at t = 0, {solver.energy(u):.6g} at t = {march.time:g}")
-    uniform = all(np.ptp(values) == 0 for values in matter.values())
-    if initial == "mode" and set(words.values()) == {"soft"} and uniform:
-        print(f"L2 error {solver.l2_error(u, mode, march.time):.3e}")
-    stages = len(solver.method.A) * (march.count - first)
-    running.report(solver, march, files, stages, seconds)
-
-
-# --------------------------------------------------------------------------------------- problem
-
-
-def _mesh(arguments: argparse.Namespace) -> Mesh:
-    if arguments.mesh is None:
-        arrays = len(FIELDS), *REFERENCE_ARRAYS[arguments.basis]
-        running.refuse_large_box("--cells", arguments.cells, 3, arguments, *arrays)
-        return box((arguments.cells,) * 3, -1.0, 1.0)
-    return running.mesh_from(arguments.mesh, 3)
+    waves.run(arguments, FAMILY)
 
 
 def _wave(
@@ -172,11 +52,8 @@ def _wave(
             )
     kappa, rho = (float(values[0]) for values in there.values())
     wave = PlaneWave(arguments.wave_direction, arguments.wave_width, 0.0, kappa, rho)
-    delay = arguments.wave_delay
-    if delay is None:
-        slowness = np.sqrt(rho / kappa)
-        delay = QUIET * wave.width - slowness * running.first_along(mesh, faces, wave.direction)
-    return PlaneWave(wave.direction, wave.width, delay, kappa, rho)
+    quiet, slowness = waves.QUIET * wave.width, np.sqrt(rho / kappa)
+    return replace(wave, delay=waves.delay_of(arguments, mesh, faces, wave, quiet, slowness))
 
 
 def pulse(center: np.ndarray, width: float) -> Callable:
@@ -190,20 +67,52 @@ def pulse(center: np.ndarray, width: float) -> Callable:
     return fields
 
 
-def _description(
-    solver: Solver, march: March, words: dict[str, str], wave: PlaneWave | None, initial: str
-) -> str:
+def _mode(matter: dict[str, np.ndarray]) -> tuple[CubeMode, bool]:
+    """The mode of a uniform medium, and whether this is one."""
+    uniform = all(np.ptp(values) == 0 for values in matter.values())
+    return CubeMode(*(float(values[0]) for values in matter.values())), uniform
+
+
+def _about(solver: Solver, words: dict[str, str], wave: PlaneWave | None) -> list[str]:
     """What is about to be computed."""
-    boundaries = ", ".join(f"{name}={word}" for name, word in words.items())
-    kernels = "" if solver.device.kind == "cpu" else f", path {solver.path}"
-    return running.description(
-        solver,
-        march,
-        solver.memory_bytes(),
-        f"basis {solver.basis}, {solver.operator.flux} flux{kernels}; boundaries {boundaries}",
-        *([str(wave)] if wave else []),
-        f"at t = 0: {initial}",
-    )
+    how = f"basis {solver.basis}, {running.numerics(solver)}; boundaries {running.listed(words)}"
+    return [how] if wave is None else [how, str(wave)]
+
+
+FAMILY = waves.Family(
+    solver=Solver,
+    write_fields=write_fields,
+    cube=(-1.0, 1.0),
+    matter=("kappa", "rho"),
+    choices={"basis": BASES, "flux": FLUXES},
+    paths=PATHS,
+    words=(*CONDITIONS, "incident"),
+    otherwise="soft",
+    texts={
+        "mesh": "without it the cube [-1, 1]^3",
+        "t_end": "final time",
+        "basis": "of the polynomials",
+        "flux": "numerical flux",
+        "otherwise": "soft, which is p = 0,",
+        "initial": "the cube's lowest mode, a Gaussian pulse of pressure, or nothing",
+    },
+    arrays=lambda arguments: REFERENCE_ARRAYS[arguments.basis],
+    mode=_mode,
+    pulse=pulse,
+    wave_options={
+        "direction": {
+            "type": float,
+            "nargs": 3,
+            "default": (1.0, 0.0, 0.0),
+            "metavar": ("X", "Y", "Z"),
+            "help": "of the plane wave, a Gaussian pulse, that comes in",
+        },
+        "width": {"type": float, "default": 1.0, "help": "of the pulse, in time"},
+    },
+    wave=_wave,
+    conditions=lambda wave: {"incident": wave},
+    about=_about,
+)
 
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from dgbook.lab import euler as measure
 from dgbook.lab import measuring
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.fused import LANGUAGES
-from dgbook.nodal.solving import DTYPES, March
+from dgbook.nodal.solving import DTYPES
 
 LOWER, UPPER = -5.0, 5.0  # chen's box
 SIDES = ("x-", "x+", "y-", "y+")
@@ -82,12 +82,11 @@ def run(arguments: argparse.Namespace) -> None:
     check_range(f"--strength {arguments.strength}", arguments.strength, -MOST)
     options.check_finite("--angle", arguments.angle)
     options.check_finite("--center", *arguments.center)
-    files = running.files_of(arguments, write_fields)
-    with files.claimed():
-        _run(arguments, files)
+    running.run(arguments, write_fields, lambda: _case(arguments))
 
 
-def _run(arguments: argparse.Namespace, files: running.Files) -> None:
+def _case(arguments: argparse.Namespace) -> running.Case:
+    """The problem that the options describe, and what solves it."""
     mesh, words = _domain(arguments)
     stream, vortex = _flows(arguments, mesh)
     initial = _initial(arguments, words)
@@ -101,37 +100,34 @@ def _run(arguments: argparse.Namespace, files: running.Files) -> None:
         boundary={name: conditions.get(word, word) for name, word in words.items()},
         path=arguments.path,
     )
+    kept = ("order", "t_end", "dt", "dtype", "flux", "every")
     problem = {
         "mesh": checkpoint.fingerprint(mesh),
         "stream": repr(stream),
         "vortex": repr(vortex),
         "boundary": words,
         "initial": initial,
-        **{name: getattr(arguments, name) for name in ("order", "t_end", "dt", "dtype", "flux")},
-        "every": arguments.every,
+        **{name: getattr(arguments, name) for name in kept},
     }
     exact = {"vortex": vortex, "stream": stream}[initial]
-    needs = solver.memory_bytes()
-    running.refuse_if_too_large(solver, needs)
-    march, entropy = running.begin(
+    whirl = f" with a vortex of strength {arguments.strength:g} and radius {arguments.radius:g}"
+    about = [
+        f"boundaries {running.listed(words) or 'none: periodic'}; {running.numerics(solver)}",
+        f"at t = 0: a stream at Mach {arguments.mach:g}, {arguments.angle:g} degrees"
+        + (whirl if initial == "vortex" else ""),
+    ]
+    return running.Case(
         solver,
-        files,
         problem,
-        arguments.resume,
-        arguments.t_end,
-        lambda: solver.interpolate(lambda x, y: exact(x, y, 0.0)),
-        solver.entropy,
+        lambda x, y: exact(x, y, 0.0),
+        about,
+        solver.memory_bytes(),
+        STAGES,
+        "entropy",
+        ".10g",
+        exact if _is_known(initial, words, vortex) else None,
         arguments.dt,
     )
-    first = march.done
-    print(_description(solver, march, needs, words, arguments, initial), flush=True)
-    keep = running.keeper(files.checkpoint, march, entropy, problem)
-    seconds = running.advance(solver, march, files, keep, arguments.checkpoint_every)
-    u = march.state()
-    print(f"entropy {entropy:.10g} at t = 0, {solver.entropy(u):.10g} at t = {march.time:g}")
-    if _is_known(initial, words, vortex):
-        print(f"L2 error {solver.l2_error(u, exact, march.time):.3e}")
-    running.report(solver, march, files, STAGES * (march.count - first), seconds)
 
 
 # --------------------------------------------------------------------------------------- problem
@@ -193,28 +189,6 @@ def _is_known(initial: str, words: dict[str, str], vortex: Vortex) -> bool:
     """Whether the vortex is the exact solution: in a periodic square, or given on all sides."""
     everywhere = vortex.period is not None or (set(words.values()) == {"vortex"})
     return initial == "vortex" and everywhere
-
-
-def _description(
-    solver: Solver,
-    march: March,
-    needs: int,
-    words: dict[str, str],
-    arguments: argparse.Namespace,
-    initial: str,
-) -> str:
-    """What is about to be computed."""
-    boundaries = ", ".join(f"{name}={word}" for name, word in words.items()) or "none: periodic"
-    kernels = "" if solver.device.kind == "cpu" else f", path {solver.path}"
-    whirl = f" with a vortex of strength {arguments.strength:g} and radius {arguments.radius:g}"
-    return running.description(
-        solver,
-        march,
-        needs,
-        f"boundaries {boundaries}; {solver.operator.flux} flux{kernels}",
-        f"at t = 0: a stream at Mach {arguments.mach:g}, {arguments.angle:g} degrees"
-        + (whirl if initial == "vortex" else ""),
-    )
 
 
 CELLS = 512

@@ -148,19 +148,6 @@ def words_of(
     return words
 
 
-def add_matter_arguments(parser: Any, names: tuple[str, ...]) -> None:
-    """An option [NAME=]VALUE for each property of the matter: see `matter_of`."""
-    for name in names:
-        parser.add_argument(
-            f"--{name}",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="of a volume of the mesh file; without NAME of all; may be repeated, the last "
-            "counts; 1 where nothing is said",
-        )
-
-
 def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
     """A property of each element, (K,), by the options --OPTION [NAME=]VALUE.
 
@@ -179,38 +166,6 @@ def matter_of(option: str, options: list[str], mesh: Mesh) -> np.ndarray:
         check_range(f"--{option} {text}", value)
         values[slice(None) if name is None else mesh.regions[name]] = value
     return values
-
-
-def initial_of(arguments: argparse.Namespace, wave: bool) -> str:
-    """What waves are at the start, "mode", "pulse" or "zero": --initial, or what fits.
-
-    Raises
-    ------
-    ValueError
-        For a mode on a mesh of the reader's, or nothing at all where no wave comes in.
-    """
-    fitting = "zero" if wave else "pulse" if arguments.mesh else "mode"
-    initial = arguments.initial or fitting
-    if initial == "mode" and arguments.mesh:
-        raise ValueError("--initial mode with --mesh: the mode of the cube only is known")
-    if initial == "zero" and not wave:
-        raise ValueError("--initial zero: nothing would happen without an incident wave")
-    return initial
-
-
-def fields_at_start(
-    initial: str, mode: Callable, pulse: Callable, mesh: Mesh, fields: int
-) -> Callable:
-    """What `initial_of` names as a function of (x, y, z) that returns so many fields.
-
-    ``mode(x, y, z, t)`` is an exact solution; ``pulse(center, width)`` such a function.
-    """
-    if initial == "mode":
-        return lambda x, y, z: mode(x, y, z, 0.0)
-    if initial == "zero":
-        return lambda x, y, z: [np.zeros_like(x)] * fields
-    lower, upper = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
-    return pulse((lower + upper) / 2, float((upper - lower).min()) / 6)
 
 
 def faces_of(mesh: Mesh, words: dict[str, str], wanted: tuple[str, ...]) -> np.ndarray:
@@ -349,46 +304,99 @@ def refuse_mesh_as_output(mesh: Path | None, output: Path | None) -> None:
 # -------------------------------------------------------------------------------------- the loop
 
 
-def begin(
-    solver: NodalSolver,
-    files: Files,
-    problem: dict[str, Any],
-    resume: bool,
-    t_end: float,
-    start: Callable[[], np.ndarray],
-    total: Callable[[np.ndarray], float],
-    dt: float | None = None,
-) -> tuple[March, float]:
-    """A march from the start, or from the checkpoint.
+@dataclass(frozen=True)
+class Case:
+    """A problem in time that a family's options describe, and what solves it.
+
+    Attributes
+    ----------
+    solver : NodalSolver
+    problem : dict
+        What a checkpoint must agree with, see `dgbook.cli.checkpoint.load`.
+    start : function
+        The state at t = 0, a function of the coordinates.
+    about : list of str
+        The family's own lines about what is to be computed.
+    needs : int
+        Bytes that a run takes, of the device's memory, or of the host's on the CPU.
+    stages : int
+        Of a step.
+    total : {"energy", "entropy"}
+        What is shown of the first state and of the last: a method of the solver.
+    digits : str
+        The format of that number.
+    exact : function or None
+        The exact solution, a function of coordinates and time, where it is known.
+    dt : float or None
+        The longest step, as in `NodalSolver.march`.
+    """
+
+    solver: NodalSolver
+    problem: dict[str, Any]
+    start: Callable
+    about: list[str]
+    needs: int
+    stages: int
+    total: str
+    digits: str
+    exact: Callable | None
+    dt: float | None = None
+
+
+def run(arguments: argparse.Namespace, write_fields: Callable, case_of: Callable[[], Case]) -> None:
+    """Solve a problem in time, show how it goes, and write files.
 
     Parameters
     ----------
-    solver, files
-    problem : dict
-        What a checkpoint must agree with, see `dgbook.cli.checkpoint.load`.
-    resume : bool
-    t_end : float
-    start : function
-        ``start()`` is the state at t = 0.
-    total : function
-        ``total(u)`` is what the run shows at its start and its end.
-    dt : float, optional
-        The longest step, as in `NodalSolver.march`.
+    arguments : argparse.Namespace
+        With `t_end`, and the options of `add_file_arguments`.
+    write_fields : function
+        See `Files`.
+    case_of : function
+        It makes the case, when it is sure that a checkpoint can be written.
+    """
+    files = files_of(arguments, write_fields)
+    with files.claimed():
+        case = case_of()
+        solver, name = case.solver, case.total
+        refuse_if_too_large(solver, case.needs)
+        march, total = begin(case, files, arguments.resume, arguments.t_end)
+        first = march.done
+        print(description(case, march), flush=True)
 
-    Returns
-    -------
-    march : March
-    total : float
-        At t = 0.
+        def keep() -> None:
+            if files.checkpoint:
+                content = Checkpoint(march.state(), march.raw(), march.done, march.dt, total)
+                checkpoint.save(files.checkpoint, content, case.problem)
+
+        seconds = advance(solver, march, files, keep, arguments.checkpoint_every)
+        u = march.state()
+        last = format(getattr(solver, name)(u), case.digits)
+        print(f"{name} {total:{case.digits}} at t = 0, {last} at t = {march.time:g}")
+        if case.exact is not None:
+            print(f"L2 error {solver.l2_error(u, case.exact, march.time):.3e}")
+        dofs = len(solver.fields) * solver.mesh.K * solver.element.Np
+        stages = case.stages * (march.count - first)
+        rate = live(dofs * stages / seconds * 1e-9, "GDOF/s", solver.device)
+        print(f"{rate}, files not included")
+        if files.output:
+            print("written:", files.written(march))
+        if files.checkpoint:
+            checkpoint.remove(files.checkpoint)  # the run is over
+
+
+def begin(case: Case, files: Files, resume: bool, t_end: float) -> tuple[March, float]:
+    """A march from the start, or from the checkpoint, and the case's total at t = 0.
 
     Raises
     ------
     FileNotFoundError, ValueError
         If there is no checkpoint to resume from, or it is not one of this run.
     """
+    solver = case.solver
     if resume:
         shape = (len(solver.fields), solver.mesh.K, solver.element.Np)
-        kept = checkpoint.load(files.checkpoint, problem, shape, solver.dtype)
+        kept = checkpoint.load(files.checkpoint, case.problem, shape, solver.dtype)
         try:
             march = solver.march(kept.u, t_end, kept.dt, done=kept.done)
         except ValueError as error:  # all that was not in the file has been checked
@@ -398,8 +406,8 @@ def begin(
         return march, kept.total
     if files.checkpoint and files.checkpoint.exists():
         print(f"{files.checkpoint}, of an earlier run, will be replaced")
-    u = start()
-    return solver.march(u, t_end, dt), total(u)
+    u = solver.interpolate(case.start)
+    return solver.march(u, t_end, case.dt), getattr(solver, case.total)(u)
 
 
 def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
@@ -413,8 +421,20 @@ def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
     )
 
 
-def description(solver: NodalSolver, march: March, needs: int, *lines: str) -> str:
-    """What is about to be computed, in so many bytes, with a family's own lines in the middle."""
+def numerics(solver: NodalSolver) -> str:
+    """The numerical flux and, on a GPU, the path, for `Case.about`."""
+    kernels = "" if solver.device.kind == "cpu" else f", path {solver.path}"
+    return f"{solver.operator.flux} flux{kernels}"
+
+
+def listed(words: dict[str, str]) -> str:
+    """The conditions of boundaries as "NAME=WORD, NAME=WORD"."""
+    return ", ".join(f"{name}={word}" for name, word in words.items())
+
+
+def description(case: Case, march: March) -> str:
+    """What is about to be computed."""
+    solver = case.solver
     mesh, element = solver.mesh, solver.element
     dofs = len(solver.fields) * mesh.K * element.Np
     kind = {2: "triangles", 3: "tetrahedra"}[mesh.dim]
@@ -424,24 +444,11 @@ def description(solver: NodalSolver, march: March, needs: int, *lines: str) -> s
         [
             solver.device.sentence,
             f"{mesh.K} {kind} of order {element.order}: {dofs} degrees of freedom, {solver.dtype}",
-            *lines,
+            *case.about,
             f"{march.count} steps{resumed} of {march.dt:.4g}, about "
-            f"{needs / 2**20:.0f} MiB of {where} memory",
+            f"{case.needs / 2**20:.0f} MiB of {where} memory",
         ]
     )
-
-
-def keeper(
-    path: Path | None, march: March, total: float, problem: dict[str, Any]
-) -> Callable[[], None]:
-    """A function that saves a checkpoint, if there is a file for it."""
-
-    def keep() -> None:
-        if path:
-            content = Checkpoint(march.state(), march.raw(), march.done, march.dt, total)
-            checkpoint.save(path, content, problem)
-
-    return keep
 
 
 def advance(
@@ -530,22 +537,3 @@ def interruptions() -> Iterator[list[int]]:
         yield asked
     finally:
         restore()
-
-
-def report(solver: NodalSolver, march: March, files: Files, stages: int, seconds: float) -> None:
-    """Say how fast it was and what was written, and remove the checkpoint: the run is over.
-
-    Parameters
-    ----------
-    solver, march, files
-    stages : int
-        That were taken, in so many seconds.
-    seconds : float
-    """
-    dofs = len(solver.fields) * solver.mesh.K * solver.element.Np
-    rate = live(dofs * stages / seconds * 1e-9, "GDOF/s", solver.device)
-    print(f"{rate}, files not included")
-    if files.output:
-        print("written:", files.written(march))
-    if files.checkpoint:
-        checkpoint.remove(files.checkpoint)

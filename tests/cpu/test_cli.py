@@ -237,8 +237,8 @@ def test_what_the_host_cannot_hold_is_refused_at_once(
         raise AssertionError("it was made")
 
     monkeypatch.setattr("dgbook.lab.linear.box", made)
-    for family in ("maxwell", "acoustics", "euler", "hdg"):
-        monkeypatch.setattr(f"dgbook.cli.{family}.box", made)
+    for name in ("waves", "euler", "hdg"):
+        monkeypatch.setattr(f"dgbook.cli.{name}.box", made)
     monkeypatch.setattr("dgbook.cli.hdg.cylinder_mesh", made)
     monkeypatch.setattr("dgbook.swept.solver.Solver.initial", made)
     monkeypatch.setattr("dgbook.arguments.host_bytes", lambda: 2**32)

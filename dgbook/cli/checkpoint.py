@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import math
 import os
-import stat
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from dgbook.cli.output import replacing
 from dgbook.mesh import Mesh
@@ -26,6 +25,8 @@ FORMAT = "dgbook checkpoint, version 1"
 """What the entry "format" of every checkpoint says."""
 LONGEST_PROBLEM = 2**24
 """Bytes of the entry "problem"; refused beyond, before it is parsed."""
+PATIENCE = 0.1
+"""Seconds in which a lock is tried again: its owner may be about to remove it."""
 SHOWN = 120
 """Characters of a value that messages show."""
 
@@ -156,38 +157,24 @@ def claimed(path: Path | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    lock = path.with_name(path.name + ".lock")
-    descriptor = _locked(lock, path)
+    beside = path.with_name(path.name + ".lock")
+    lock = FileLock(beside, timeout=PATIENCE)
+    try:
+        if not beside.is_symlink() and beside.is_file() and beside.stat().st_size:
+            raise ValueError(f"{beside} exists and is not a lock of a checkpoint; remove it")
+        lock.acquire(poll_interval=PATIENCE / 4)
+    except Timeout as error:
+        raise ValueError(
+            f"another run writes the checkpoint {path}; allowed: another name, or to wait"
+        ) from error
+    except OSError as error:
+        raise ValueError(f"{beside} cannot be made: {error.strerror}") from error
     try:
         yield
     finally:
-        lock.unlink(missing_ok=True)  # first: whoever opens it now finds that it is gone
-        os.close(descriptor)
-
-
-def _locked(lock: Path, path: Path) -> int:
-    """A descriptor of the file `lock`, empty, made if there is none, and locked."""
-    while True:
-        try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        except OSError as error:
-            raise ValueError(f"{lock} cannot be made: {error.strerror}") from error
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size:
-                raise ValueError(f"{lock} exists and is not a lock of a checkpoint; remove it")
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise ValueError(
-                    f"another run writes the checkpoint {path}; allowed: another name, or to wait"
-                ) from error
-            if lock.exists() and os.path.samestat(os.stat(lock), status):
-                return descriptor
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)  # its owner has removed it in between
+        with suppress(PermissionError):  # of Windows, where the lock's release removes it
+            beside.unlink(missing_ok=True)  # first: whoever opens it now finds that it is gone
+        lock.release()
 
 
 def fingerprint(mesh: Mesh) -> str:

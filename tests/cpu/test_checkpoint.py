@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import tracemalloc
 import warnings
 import zipfile
@@ -333,20 +335,45 @@ def test_what_only_one_of_two_runs_knows_is_a_difference(path):
 def test_a_lock_that_its_owner_has_just_removed_is_made_again(tmp_path, monkeypatch):
     """He removes the file after we have opened it, and before we lock it."""
     path, lock = tmp_path / "kept.checkpoint", tmp_path / "kept.checkpoint.lock"
-    locked, calls = checkpoint.fcntl.flock, []
+    opened, calls = os.open, []
 
-    def flock(descriptor, how):
-        if not calls:
-            lock.unlink()
-        calls.append(descriptor)
-        locked(descriptor, how)
+    def open_(name, *arguments, **keywords):
+        descriptor = opened(name, *arguments, **keywords)
+        if str(name) == str(lock):
+            calls.append(descriptor)
+            if len(calls) == 1:
+                lock.unlink()
+        return descriptor
 
-    monkeypatch.setattr(checkpoint.fcntl, "flock", flock)
+    monkeypatch.setattr(os, "open", open_)
     with checkpoint.claimed(path):
         assert len(calls) == 2 and lock.exists()
         with pytest.raises(ValueError, match="another run writes"), checkpoint.claimed(path):
             pass
     assert not lock.exists()
+
+
+def test_the_lock_of_a_killed_run_is_free(tmp_path):
+    """The operating system unlocks it when the process ends, whatever ends it."""
+    path = tmp_path / "kept.checkpoint"
+    program = (
+        "import pathlib, sys, time\n"
+        "from dgbook.cli import checkpoint\n"
+        "with checkpoint.claimed(pathlib.Path(sys.argv[1])):\n"
+        "    print('claimed', flush=True)\n"
+        "    time.sleep(600)\n"
+    )
+    command = [sys.executable, "-c", program, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        try:
+            assert owner.stdout.readline() == "claimed\n"
+            with pytest.raises(ValueError, match="another run writes"), checkpoint.claimed(path):
+                pass
+        finally:
+            owner.kill()
+    with checkpoint.claimed(path):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 def test_names_in_a_message_are_printable_and_short(path):

@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,8 @@ VERBS = {
     "tune": "search a family's launch plans for this GPU and remember the fastest",
 }
 NOT_IN_THIS_VERSION = 3
+PIPE_CLOSED = 141
+"""What a shell makes of SIGPIPE."""
 
 EXAMPLES = """\
 examples:
@@ -47,8 +50,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
     0: done. 1: it failed, or a reproduced value differs and nobody has said why. 2: it was called
-    wrongly. 3: what was asked for is not in this version.
+    wrongly. 3: what was asked for is not in this version. 130, 141: stopped by Ctrl-C, or since
+    nobody reads what it prints.
     """
+    try:
+        try:
+            return _code(argv)
+        finally:
+            sys.stdout.flush()  # here, where somebody hears it if this fails
+    except BrokenPipeError:  # of `| head`
+        nowhere = os.open(os.devnull, os.O_WRONLY)  # for what Python still flushes when it ends
+        os.dup2(nowhere, sys.stdout.fileno())
+        return PIPE_CLOSED
+
+
+def _code(argv: Sequence[str] | None) -> int:
+    """The exit code of one command, which has been run."""
     argv = list(sys.argv[1:] if argv is None else argv)
     try:
         # A family parses what follows its name: only it knows its options.

@@ -14,7 +14,7 @@ import pytest
 
 import dgbook
 import dgbook.cli
-from dgbook.cli.main import FAMILIES, NOT_IN_THIS_VERSION, VERBS, main
+from dgbook.cli.main import FAMILIES, NOT_IN_THIS_VERSION, PIPE_CLOSED, VERBS, main
 from dgbook.lab import records
 from dgbook.lab.floor import Ceilings
 
@@ -73,6 +73,15 @@ def test_a_figure_is_reproduced_from_the_shell():
     result = run("reproduce", "klockner2009", "figure3b")
     assert result.returncode == 0 and not result.stderr
     assert result.stdout.rstrip().endswith("Verdict: matches (1 of 1 values).")
+
+
+@pytest.mark.parametrize("command", ["reproduce", "reproduce chen", "info --no-ceilings"])
+def test_a_reader_that_has_seen_enough_ends_it_quietly(command):
+    """As `| head` does: what is left to print is met by a closed pipe, now or at the end."""
+    whole = [sys.executable, "-m", "dgbook", *command.split()]
+    with subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait() == PIPE_CLOSED
 
 
 def test_the_version_is_the_one_that_is_installed():

@@ -134,9 +134,9 @@ def checked(
     return y, difference
 
 
-def vectors(product: Any, device: Device, seed: int = 2) -> tuple[Any, Any]:
+def vectors(product: Any) -> tuple[Any, Any]:
     """A random x, and y for a product."""
-    x = np.random.default_rng(seed).uniform(-1, 1, (product.faces, product.shape.m))
+    x = np.random.default_rng(2).uniform(-1, 1, (product.faces, product.shape.m))
     return product.upload(x), product.zeros()
 
 
@@ -154,7 +154,7 @@ def matrix_rows(
     shape, faces = shape_of(matrix), matrix.faces
     device, subject = session.device, subject_of(shape, faces, order)
     first = Product(matrix, device, choose(Plan, shape, device, "paper"))
-    x, right = vectors(first, device)
+    x, right = vectors(first)
     first(x, right)
     for path, step, cost in (
         ("paper:inflate", partial(first.inflate, x), inflate_cost(shape, faces)),
@@ -283,7 +283,7 @@ def table_rows(
             nonzeros = int(matrix.to_csr().nnz)
             for found in matrix_rows(matrix, order, METHODS, LIBRARIES, session):
                 yield found | {"nonzeros": nonzeros}
-            x, y = vectors(scipy, host.device)
+            x, y = vectors(scipy)
             cost = csr_cost(nonzeros, matrix.shape[0], matrix.dtype.itemsize)
             timing = measure(partial(scipy, x, y), host.device)
             subject = subject_of(scipy.shape, matrix.faces, order)
@@ -299,7 +299,7 @@ def tune_product(matrix: BlockMatrix, method: str, device: Device) -> Result:
     shape = shape_of(matrix)
     start = Plan.default(shape, device.compute_capability, method)
     product = Product(matrix, device, start)
-    x, y = vectors(product, device)
+    x, y = vectors(product)
     return tune(
         start.subject(shape),
         start.candidates(shape, device.compute_capability),

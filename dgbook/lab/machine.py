@@ -47,7 +47,7 @@ class Effect:
 
 def _launches(device: Device, kind: str) -> probes.Probe:
     cost = probes.launch_cost(device)
-    return probes.Probe(f"launch, {kind}", getattr(cost, kind), operations=1)
+    return probes.Probe(getattr(cost, kind), operations=1)
 
 
 def _size(nbytes: int) -> str:
@@ -211,7 +211,7 @@ def _row(
         "useful_bytes": probe.bytes if memory else 0,
         "operations": probe.operations,
         "model_slowdown": probe.slowdown,
-        "resident_threads": probe.settings.get("resident_threads"),
+        "resident_threads": probe.resident_threads,
     }
 
 

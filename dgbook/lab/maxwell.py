@@ -52,6 +52,7 @@ TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
 TABLE_2_MODE = (1, 2, 2)
 TABLE_2_END = 1.0
 SHELLS = ("sphere_shell.msh", "sphere_shell_far.msh.gz", "sphere_shell_fine.msh.gz")
+SPHERE_OMEGA = 2.0  # of the wave that the unit sphere scatters
 LAYERS = (0.0, 1.05, 1.5, 2.2)  # radii between which errors around the unit sphere are taken
 ERROR_CELLS = 4  # along each edge of the cube on which du/dt is compared with the reference
 
@@ -146,12 +147,10 @@ def fused_rows(operator: reference.Operator, session: Session, every: bool = Tru
         yield fused_row(launcher.planned(plan), session)
 
 
-def paper_rows(
-    operator: reference.Operator, session: Session, plan: PaperPlan | None = None
-) -> Rows:
+def paper_rows(operator: reference.Operator, session: Session) -> Rows:
     """The paper's five kernels one by one, and the stage that they make."""
     cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)
-    launcher = PaperLauncher(operator, session.device, plan)
+    launcher = PaperLauncher(operator, session.device)
     for part, function in parts_of(launcher).items():
         used = getattr(launcher.plan, part, None)
         timing = measure(session.device.capture(function), session.device)
@@ -385,9 +384,7 @@ def table2_rows(folder: Path, orders: Iterable[int], dtype: str, session: Sessio
             yield row | {"size": size, "error": error}
 
 
-def sphere_errors(
-    name: str, order: int, dtype: str, device: Device, omega: float = 2.0
-) -> tuple[Solver, list[float]]:
+def sphere_errors(name: str, order: int, dtype: str, device: Device) -> tuple[Solver, list[float]]:
     """How far a wave scattered by the conducting unit sphere is from Mie's series.
 
     Parameters
@@ -395,8 +392,6 @@ def sphere_errors(
     name : str
         One of `SHELLS`, meshes around the sphere.
     order, dtype, device
-    omega : float
-        Angular frequency.
 
     Returns
     -------
@@ -405,6 +400,7 @@ def sphere_errors(
         Relative l2 errors of the complex amplitudes at the nodes between each two of the radii
         `LAYERS`, from the sixth period.
     """
+    omega = SPHERE_OMEGA
     wave = PlaneWave((0, 0, 1), (1, 0, 0), "sine", omega)
     sides = {"sphere": Scatterer(wave), "farfield": "absorbing"}
     solver = Solver(read(MESHES / name), order, dtype, device, boundary=sides)

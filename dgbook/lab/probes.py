@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
 from dgbook.gpu.timing import (
     CACHE_FACTOR,
-    FEWEST_SAMPLES,
     Timing,
     beyond_cache,
     cache_bytes,
@@ -37,6 +36,7 @@ LINKS = 16  # dependent operations in one round of a loop: its own instructions 
 COPY_REGISTERS = 32  # of a thread that copies, at most: they never limit how many are resident
 TILE = 32  # rows and columns of the tile that a block transposes
 TILE_ROWS = 8  # rows of threads in that block
+LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
 
 
 # ------------------------------------------------------------------------------ memory: patterns
@@ -312,7 +312,7 @@ def sectors_per_warp(itemsize: int, stride: int = 1, offset: int = 0) -> int:
     return len(touched)
 
 
-def chase_chain(lines: int, seed: int = 0) -> np.ndarray:
+def chase_chain(lines: int) -> np.ndarray:
     """A chain through the first words of all 128-byte lines, in random order, that closes.
 
     Random, so that no hardware that loads ahead can guess the next line; one line for each step,
@@ -325,7 +325,7 @@ def chase_chain(lines: int, seed: int = 0) -> np.ndarray:
     """
     if not 1 <= lines <= 2**32 // (LINE // 4):
         raise ValueError(f"lines = {lines}; allowed: 1 to 2^27, which 32-bit positions reach")
-    order = np.random.default_rng(seed).permutation(lines) * (LINE // 4)
+    order = np.random.default_rng(0).permutation(lines) * (LINE // 4)
     following = np.zeros(lines * (LINE // 4), np.uint32)
     following[order] = np.roll(order, -1)
     return following
@@ -340,7 +340,6 @@ class Probe:
 
     Attributes
     ----------
-    name : str
     timing : Timing
         Of one launch.
     bytes : int
@@ -354,21 +353,20 @@ class Probe:
         atomics, branches.
     slowdown : float
         By the model, how many times as long as the undisturbed case.
-    settings : mapping
-        What was varied.
     in_cache : bool
         Whether the data is so small (under 4 times the L2) that the cache is measured with it.
+    resident_threads : int or None
+        Of a multiprocessor, where they are what is varied.
     """
 
-    name: str
     timing: Timing
     bytes: int = 0
     moved: int = 0
     flops: int = 0
     operations: int = 0
     slowdown: float = 1.0
-    settings: Mapping[str, Any] = field(default_factory=dict)
     in_cache: bool = False
+    resident_threads: int | None = None
 
     @property
     def seconds(self) -> float:
@@ -379,11 +377,6 @@ class Probe:
     def TBps(self) -> float:
         """Useful terabytes (10^12 bytes) a second."""
         return self.bytes / self.seconds * 1e-12
-
-    @property
-    def moved_TBps(self) -> float:
-        """Terabytes a second that memory moves, by the model."""
-        return self.moved / self.seconds * 1e-12
 
     @property
     def TFLOPs(self) -> float:
@@ -398,11 +391,9 @@ class Probe:
 
 def copy_bandwidth(
     device: Device,
-    n: int | None = None,
     dtype: Any = "float32",
     stride: int | None = None,
     offset: int | None = None,
-    threads: int = 256,
 ) -> Probe:
     """Copy plainly, with a stride or from an offset: what order of access costs.
 
@@ -416,15 +407,13 @@ def copy_bandwidth(
 
     Parameters
     ----------
-    n : int, optional
-        Elements of x; n / stride of them are copied. 8 times the L2 without it.
+    device : Device
     dtype : float32 or float64
+        Of 8 times as many bytes as the L2 has.
     stride : int, optional
         Of the read, in elements, at least 1.
     offset : int, optional
         Of the read, in elements, at least 0; not together with a stride.
-    threads : int
-        In a block.
     """
     both = stride is not None and offset is not None
     step, shift = 1 if stride is None else stride, offset or 0
@@ -434,96 +423,73 @@ def copy_bandwidth(
         )
     device = _require_cuda(device, "copy_bandwidth")
     item = np.dtype(dtype).itemsize
-    n = n or _elements_beyond_cache(device, item, 2 * CACHE_FACTOR)
+    n = _elements_beyond_cache(device, item, 2 * CACHE_FACTOR)
     count = n // step
     x, y = device.array(np.arange(n + shift, dtype=dtype)), device.empty(count, dtype)
-    blocks = -(-count // threads)
+    grid = -(-count // 256), 256
     if stride is not None:
-        name = f"copy, stride {stride}"
-        timing = measure(lambda: copy_strided[blocks, threads](x, y, stride), device)
+        timing = measure(lambda: copy_strided[grid](x, y, stride), device)
     elif offset is not None:
-        name = f"copy, offset {offset}"
-        timing = measure(lambda: copy_offset[blocks, threads](x, y, offset), device)
+        timing = measure(lambda: copy_offset[grid](x, y, offset), device)
     else:
-        name = "copy"
-        timing = measure(lambda: copy[blocks, threads](x, y), device)
+        timing = measure(lambda: copy[grid](x, y), device)
     # What neighboring warps read of one sector comes from the cache: an offset moves no more.
     read = min(n * item, -(-count // WARP) * sectors_per_warp(item, step) * SECTOR)
     return Probe(
-        name,
         timing,
         bytes=2 * count * item,
         moved=read + count * item,
         slowdown=(read + count * item) / (2 * count * item),
-        settings={"stride": step, "offset": shift, "dtype": np.dtype(dtype).name, "n": n},
         in_cache=not beyond_cache(n * item, device),
     )
 
 
-def gather_bandwidth(
-    device: Device, n: int | None = None, dtype: Any = "float32", shuffled: bool = True
-) -> Probe:
+def gather_bandwidth(device: Device, shuffled: bool = True) -> Probe:
     """Read through a list of indices: in random order, or in order to see what the list costs.
 
     In random order each value brings its own sector of 32 bytes and shares it with none.
     """
     device = _require_cuda(device, "gather_bandwidth")
-    item = np.dtype(dtype).itemsize
-    n = n or _elements_beyond_cache(device, item, CACHE_FACTOR)
+    real = np.float32(0)
+    n = _elements_beyond_cache(device, real.itemsize, CACHE_FACTOR)
     order = np.arange(n, dtype=np.int32)
     index = device.array(np.random.default_rng(0).permutation(order) if shuffled else order)
-    x, y = device.array(np.arange(n, dtype=dtype)), device.empty(n, dtype)
+    x, y = device.array(np.arange(n, dtype=real.dtype)), device.empty(n, real.dtype)
     timing = measure(lambda: gather[-(-n // 256), 256](x, index, y), device)
-    useful = n * (2 * item + index.itemsize)
-    moved = n * (SECTOR + item + index.itemsize) if shuffled else useful
+    useful = n * (2 * real.itemsize + index.itemsize)
+    moved = n * (SECTOR + real.itemsize + index.itemsize) if shuffled else useful
     return Probe(
-        "gather, shuffled" if shuffled else "gather, in order",
         timing,
         bytes=useful,
         moved=moved,
         slowdown=moved / useful,
-        settings={"shuffled": shuffled, "dtype": np.dtype(dtype).name, "n": n},
-        in_cache=not beyond_cache(n * item, device),
+        in_cache=not beyond_cache(n * real.itemsize, device),
     )
 
 
-def transpose_bandwidth(
-    device: Device, kind: str = "padded", n: int | None = None, dtype: Any = "float32"
-) -> Probe:
+def transpose_bandwidth(device: Device, kind: str = "padded") -> Probe:
     """Transpose a matrix: "naive", through a tile in "shared" memory, or through a "padded" tile.
 
     The naive kernel's warp writes to 32 sectors where it could write to 4; the tile without
-    padding is read with a 32-way bank conflict.
-
-    Parameters
-    ----------
-    n : int, optional
-        Rows and columns; a multiple of 32 with 8 times the L2 without it.
+    padding is read with a 32-way bank conflict. The matrix is 8 times as large as the L2.
     """
     if kind not in ("naive", "shared", "padded"):
         raise ValueError(f"kind = {kind!r}; allowed are 'naive', 'shared' and 'padded'")
     device = _require_cuda(device, "transpose_bandwidth")
-    item = np.dtype(dtype).itemsize
-    n = n or math.isqrt(_elements_beyond_cache(device, item, 2 * CACHE_FACTOR)) // TILE * TILE
-    x = device.array(np.arange(n * n, dtype=dtype).reshape(n, n))
-    y = device.empty((n, n), dtype)
+    n = math.isqrt(_elements_beyond_cache(device, 4, 2 * CACHE_FACTOR)) // TILE * TILE
+    x = device.array(np.arange(n * n, dtype=np.float32).reshape(n, n))
+    y = device.empty((n, n), np.float32)
     tiles, block = -(-n // TILE), (TILE, TILE_ROWS)
     if kind == "naive":
         kernel, grid = transpose_naive, (tiles, -(-n // TILE_ROWS))
     else:
-        kernel, grid = make_transpose(dtype, padding=int(kind == "padded")), (tiles, tiles)
+        kernel, grid = make_transpose("float32", padding=int(kind == "padded")), (tiles, tiles)
     timing = measure(lambda: kernel[grid, block](x, y), device)
-    return Probe(
-        f"transpose, {kind}",
-        timing,
-        bytes=2 * n * n * item,
-        moved=2 * n * n * item,
-        settings={"kind": kind, "dtype": np.dtype(dtype).name, "n": n},
-        in_cache=not beyond_cache(n * n * item, device),
-    )
+    both, in_cache = 8 * n * n, not beyond_cache(4 * n * n, device)
+    return Probe(timing, bytes=both, moved=both, in_cache=in_cache)
 
 
-def bank_conflicts(device: Device, stride: int, rounds: int = 64) -> Probe:
+def bank_conflicts(device: Device, stride: int) -> Probe:
     """Shared memory read `stride` words apart, 0 to 32; stride 0 is a broadcast.
 
     A read takes as many turns as the busiest bank has words to give: gcd(stride, 32). One
@@ -531,17 +497,15 @@ def bank_conflicts(device: Device, stride: int, rounds: int = 64) -> Probe:
     """
     degree = conflict_degree(stride)
     device = _require_cuda(device, "bank_conflicts")
-    threads = 512
+    threads, rounds = 512, 64
     blocks = 16 * device.multiprocessors
     ended = device.empty(blocks * threads, np.uint32)
     timing = measure(lambda: walk_shared[blocks, threads](ended, stride, rounds), device)
     return Probe(
-        f"shared memory, stride {stride}",
         timing,
         bytes=4 * blocks * threads * LINKS * rounds,
         operations=blocks * threads // WARP * LINKS * rounds,
         slowdown=float(degree),
-        settings={"stride": stride, "conflict_degree": degree},
     )
 
 
@@ -565,12 +529,10 @@ def latency(device: Device, working_set_bytes: int) -> Probe:
         chase[1, 1](following, -(-lines // LINKS), position)
     timing = measure(lambda: chase[1, 1](following, rounds, position), device)
     return Probe(
-        f"latency, {working_set_bytes / 2**10:.0f} KiB",
         timing,
         bytes=4 * LINKS * rounds,
         moved=SECTOR * LINKS * rounds,
         operations=LINKS * rounds,
-        settings={"working_set_bytes": lines * LINE},
         in_cache=not beyond_cache(working_set_bytes, device),
     )
 
@@ -609,23 +571,11 @@ def fma_rate(
     out = device.empty(count, dtype)
     x, y = real(0.999), real(0.001)
     timing = measure(lambda: kernel[blocks, threads](start, x, y, np.int32(rounds), out), device)
-    return Probe(
-        f"FMA, {np.dtype(dtype).name}, {accumulators} chains",
-        timing,
-        bytes=2 * count * real(0).itemsize,
-        flops=2 * LINKS * accumulators * rounds * count,
-        settings={
-            "dtype": np.dtype(dtype).name,
-            "accumulators": accumulators,
-            "threads": threads,
-            "blocks_per_multiprocessor": blocks_per_multiprocessor,
-        },
-    )
+    flops = 2 * LINKS * accumulators * rounds * count
+    return Probe(timing, bytes=2 * count * real(0).itemsize, flops=flops)
 
 
-def divergence(
-    device: Device, branches: int, unit: int = 1, dtype: Any = "float32", steps: int = 1024
-) -> Probe:
+def divergence(device: Device, branches: int, unit: int = 1) -> Probe:
     """Threads that take `branches` different branches, changing every `unit` threads.
 
     A warp goes through each branch that one of its lanes takes, with the others idle: with unit = 1
@@ -635,61 +585,51 @@ def divergence(
     if branches < 1 or unit < 1:
         raise ValueError(f"branches = {branches}, unit = {unit}; allowed: from 1")
     device = _require_cuda(device, "divergence")
-    real = np.dtype(dtype).type
-    kernel = make_divergence(dtype)
+    kernel, steps, x = make_divergence("float32"), np.int32(1024), np.float32(0.5)
     threads, blocks = 256, 32 * device.multiprocessors
-    shift = device.array(np.arange(1, branches + 1, dtype=dtype))
-    out = device.empty(blocks * threads, dtype)
-    timing = measure(
-        lambda: kernel[blocks, threads](shift, unit, np.int32(steps), real(0.5), out), device
-    )
+    shift = device.array(np.arange(1, branches + 1, dtype=np.float32))
+    out = device.empty(blocks * threads, np.float32)
+    timing = measure(lambda: kernel[blocks, threads](shift, unit, steps, x, out), device)
     taken = max(len({lane // unit % branches for lane in range(w, w + WARP)}) for w in (0, WARP))
     return Probe(
-        f"{branches} branches, changing every {unit} threads",
         timing,
-        flops=2 * steps * blocks * threads,
+        flops=2 * int(steps) * blocks * threads,
         operations=blocks * threads,
         slowdown=float(taken),
-        settings={"branches": branches, "unit": unit, "dtype": np.dtype(dtype).name},
     )
 
 
-def occupancy(device: Device, shared_bytes: int, threads: int = 64, n: int | None = None) -> Probe:
+def occupancy(device: Device, shared_bytes: int) -> Probe:
     """The grid-stride copy with so much unused shared memory that few blocks fit a multiprocessor.
 
     Bandwidth is bytes in flight over latency: with few threads resident, few loads are in flight.
-    ``settings["resident_threads"]`` says how many there are on one multiprocessor.
 
     Parameters
     ----------
+    device : Device
     shared_bytes : int
-        Dynamic shared memory of a block, 0 to 48 KiB.
-    threads : int
-        In a block.
-    n : int, optional
-        Elements; 8 times the L2 without it.
+        Dynamic shared memory of a block of 64 threads, 0 to 48 KiB.
     """
     if not 0 <= shared_bytes <= STATIC_SHARED_LIMIT:
         raise ValueError(f"shared_bytes = {shared_bytes}; allowed: 0 to {STATIC_SHARED_LIMIT}")
     device = _require_cuda(device, "occupancy")
-    limits = architecture(device.compute_capability)
+    threads, limits = 64, architecture(device.compute_capability)
     resident = threads * resident_blocks(limits, threads, COPY_REGISTERS, shared_bytes)
-    n = n or _elements_beyond_cache(device, 4, 2 * CACHE_FACTOR)
+    n = _elements_beyond_cache(device, 4, 2 * CACHE_FACTOR)
     x, y = device.array(np.arange(n, dtype=np.float32)), device.empty(n, np.float32)
     blocks = device.multiprocessors * max(1, resident // threads)
     timing = measure(lambda: copy_grid_stride[blocks, threads, shared_bytes](x, y), device)
     return Probe(
-        f"copy with {resident} threads resident",
         timing,
         bytes=8 * n,
         moved=8 * n,
-        settings={"shared_bytes": shared_bytes, "threads": threads, "resident_threads": resident},
         in_cache=not beyond_cache(4 * n, device),
+        resident_threads=resident,
     )
 
 
-def atomics(device: Device, kind: str, n: int = 2**22) -> Probe:
-    """Sum n numbers by atomics: at "one address", at a "warp address", or "shuffled" first.
+def atomics(device: Device, kind: str) -> Probe:
+    """Sum 2^22 numbers by atomics: at "one address", at a "warp address", or "shuffled" first.
 
     Atomics at one address are done one after another. One operation is one number summed; the
     shuffled sum does an atomic for each 32 of them.
@@ -702,23 +642,16 @@ def atomics(device: Device, kind: str, n: int = 2**22) -> Probe:
     if kind not in kernels:
         raise ValueError(f"kind = {kind!r}; allowed are {', '.join(map(repr, kernels))}")
     device = _require_cuda(device, "atomics")
-    kernel = kernels[kind]
+    kernel, n = kernels[kind], 2**22
     x = device.array(np.random.default_rng(0).integers(0, 2, n).astype(np.float32))
     total = device.zeros(-(-n // WARP) if kind == "warp address" else 1, np.float32)
     timing = measure(lambda: kernel[-(-n // 256), 256](x, total), device)
-    return Probe(
-        f"sum by atomics, {kind}",
-        timing,
-        bytes=4 * n,
-        operations=n,
-        settings={"kind": kind, "atomics": -(-n // WARP) if kind == "shuffled" else n},
-        in_cache=not beyond_cache(4 * n, device),
-    )
+    return Probe(timing, bytes=4 * n, operations=n, in_cache=not beyond_cache(4 * n, device))
 
 
 @dataclass(frozen=True)
 class LaunchCost:
-    """Seconds for one launch of a kernel that does nothing, each from `kernels` of them in a row.
+    """Seconds for one launch of a kernel that does nothing, of many in a row.
 
     Attributes
     ----------
@@ -726,52 +659,36 @@ class LaunchCost:
         Launched from Python through Numba.
     graph : Timing
         Replayed from a captured CUDA graph.
-    graph_host : Timing
-        Of the replay, the time the host is busy; the rest it could do something else.
-    kernels : int
     """
 
     python: Timing
     graph: Timing
-    graph_host: Timing
-    kernels: int
 
 
-def launch_cost(device: Device, kernels: int = 200, samples: int = 30) -> LaunchCost:
+def launch_cost(device: Device) -> LaunchCost:
     """What a launch costs the host, from Python and from a CUDA graph.
 
-    The clock is the host's: from the first launch until the device has finished all `kernels`.
+    The clock is the host's: from the first of `LAUNCHES` until the device has finished all.
     """
-    if kernels < 1 or samples < FEWEST_SAMPLES:
-        raise ValueError(
-            f"kernels = {kernels}, samples = {samples}; allowed: kernels from 1, samples from "
-            f"{FEWEST_SAMPLES}"
-        )
     device = _require_cuda(device, "launch_cost")
     x = device.zeros(1, np.float32)
 
     def launch_all() -> None:
-        for _ in range(kernels):
+        for _ in range(LAUNCHES):
             nothing[1, 32](x)
 
-    def clock(function: Any) -> tuple[Timing, Timing]:
-        """Seconds for one kernel until all is done, and until the host is free again."""
-        whole, host = [], []
-        for sample in range(-3, samples):  # three to warm up
+    def clock(function: Callable[[], None]) -> Timing:
+        """Seconds for one kernel."""
+        seconds = []
+        for _ in range(3 + LAUNCH_SAMPLES):  # three to warm up
             device.synchronize()
             start = time.perf_counter()
             function()
-            free = time.perf_counter()
             device.synchronize()
-            end = time.perf_counter()
-            if sample >= 0:
-                whole.append((end - start) / kernels)
-                host.append((free - start) / kernels)
-        return Timing(tuple(whole), kernels, True), Timing(tuple(host), kernels, True)
+            seconds.append((time.perf_counter() - start) / LAUNCHES)
+        return Timing(tuple(seconds[3:]), LAUNCHES, True)
 
-    python, _ = clock(launch_all)
-    graph, graph_host = clock(device.capture(launch_all))
-    return LaunchCost(python, graph, graph_host, kernels)
+    return LaunchCost(clock(launch_all), clock(device.capture(launch_all)))
 
 
 def _require_cuda(device: Device | str | None, probe: str) -> Device:

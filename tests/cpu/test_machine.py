@@ -25,7 +25,7 @@ FIELDS = {
 def pretended(device, **settings):
     """A probe of 8 useful GB, 16 moved ones, 12 Gflop and a million operations in a millisecond."""
     timing = Timing((SECONDS,) * 20)
-    return probes.Probe("pretended", timing, 8 * 10**9, 16 * 10**9, 12 * 10**9, 10**6)
+    return probes.Probe(timing, 8 * 10**9, 16 * 10**9, 12 * 10**9, 10**6)
 
 
 def effect(name="copy", unit="TB/s"):

@@ -254,7 +254,7 @@ class Cores:
 
 def test_what_is_waited_for(monkeypatch):
     timing = Timing((1e-6,) * 20)
-    monkeypatch.setattr(measure, "launch_cost", lambda _: LaunchCost(timing, timing, timing, 1))
+    monkeypatch.setattr(measure, "launch_cost", lambda _: LaunchCost(timing, timing))
     found = {(r["path"], r["size"]["threads"]): r["seconds_median"] for r in made("launch")}
     assert found == {
         ("launch:python", 32): 1e-6,

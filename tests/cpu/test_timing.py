@@ -321,7 +321,6 @@ def test_probes_measure_gpus_only(driver, arguments, name):
         (lambda d: probes.divergence(d, 0), "branches = 0"),
         (lambda d: probes.occupancy(d, 50_000), "shared_bytes = 50000"),
         (lambda d: probes.atomics(d, "many"), "kind = 'many'"),
-        (lambda d: probes.launch_cost(d, kernels=0), "kernels = 0"),
         (lambda d: probes.make_fma("float32", 9), "accumulators = 9"),
     ],
 )
@@ -331,10 +330,8 @@ def test_probes_name_what_is_wrong(ask, message):
 
 
 def test_a_probe_divides_by_its_median():
-    probe = probes.Probe(
-        "x", Timing((1.0, 2.0, 9.0)), bytes=8 * 10**12, moved=10**13, flops=4 * 10**12, operations=4
-    )
-    assert (probe.seconds, probe.TBps, probe.moved_TBps, probe.TFLOPs) == (2, 4, 5, 2)
+    probe = probes.Probe(Timing((1.0, 2.0, 9.0)), bytes=8 * 10**12, flops=4 * 10**12, operations=4)
+    assert (probe.seconds, probe.TBps, probe.TFLOPs) == (2, 4, 2)
     assert probe.seconds_per_operation == 0.5
 
 

@@ -302,8 +302,7 @@ def launches():
 
 
 def test_a_graph_launches_cheaper_than_python(launches):
-    assert 0 < launches.graph_host.median <= launches.graph.median
-    assert launches.graph.median < launches.python.median / 3
+    assert 0 < launches.graph.median < launches.python.median / 3
     assert launches.python.median < 1e-3
 
 
@@ -375,7 +374,7 @@ def test_ceilings():
 def test_strides_waste_bandwidth():
     dense, strided = (probes.copy_bandwidth(GPU, stride=s) for s in (1, 8))
     assert not dense.in_cache
-    assert dense.TBps == dense.moved_TBps
+    assert dense.bytes == dense.moved
     assert strided.TBps < 0.6 * dense.TBps
     assert strided.slowdown == pytest.approx(4.5)
     shifted = probes.copy_bandwidth(GPU, offset=1)
@@ -427,7 +426,7 @@ def test_divergent_branches_take_turns():
 
 def test_few_threads_cannot_hide_memorys_latency():
     full, few = (probes.occupancy(GPU, size) for size in (0, 48 * 1024))
-    assert full.settings["resident_threads"] > 4 * few.settings["resident_threads"]
+    assert full.resident_threads > 4 * few.resident_threads
     assert full.TBps > 1.3 * few.TBps
 
 

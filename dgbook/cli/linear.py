@@ -13,9 +13,10 @@ from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.tune import tune as search
 from dgbook.lab import linear as measure
-from dgbook.lab import records
+from dgbook.lab import measuring, records
 from dgbook.lab.numbers import live
 from dgbook.lab.roofline import ceilings
+from dgbook.lab.session import Session
 from dgbook.linear.problem import FLUXES, standing_wave, transported
 from dgbook.linear.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.nodal.solving import DTYPES
@@ -104,23 +105,19 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 def bench(arguments: argparse.Namespace) -> None:
     """Measure the operators, a stage by either path, and its rivals; write a record."""
     device = find_device("cuda")
-    ceiling = ceilings(device)
-    rows = []
-    for solver in _solvers(arguments, device):
+    session = Session(device, ceilings(device))
+    rows = (
+        row
+        for solver in _solvers(arguments, device)
         for row in (
-            measure.under_every_plan(solver, ceiling)
+            measure.under_every_plan(solver, session.ceiling)
             if arguments.every_plan
-            else measure.measured(solver, ceiling, arguments.paths)
-        ):
-            rows.append(row)
-            print(measure.line(row, device), row["plan"], flush=True)
-    content = {
-        "name": "linear/plans" if arguments.every_plan else "linear/stage",
-        **records.environment(device),
-        "ceilings": ceiling.as_dict(),
-        "rows": rows,
-    }
-    print("written:", records.save(content, arguments.out))
+            else measure.measured(solver, session.ceiling, arguments.paths)
+        )
+    )
+    name = "linear/plans" if arguments.every_plan else "linear/stage"
+    here = records.environment(device)
+    measuring.write_record(name, here, session, rows, measure.line, arguments.out)
 
 
 def tune(arguments: argparse.Namespace) -> None:

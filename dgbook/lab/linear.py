@@ -76,7 +76,8 @@ def line(row: dict[str, Any], device: Device) -> str:
     )
     return (
         f"{row['size']['dim']}D N={row['order']} {row['dtype']} {row['path']:18} "
-        f"{duration.text():>11} {traffic.text():>10} efficiency {efficiency.text('.2f')} {rate}"
+        f"{duration.text():>11} {traffic.text():>10} efficiency {efficiency.text('.2f')} {rate} "
+        f"{row['plan']}"
     )
 
 

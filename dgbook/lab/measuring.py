@@ -218,17 +218,39 @@ def make_records(
     }
     session = Session(device, ceilings(device))
     for what in arguments.what:
-        rows = []
-        for found in known[what](*parts(what), session):
-            rows.append(found)
-            print(shown(found, device), flush=True)
-        content = {
-            "name": f"{family}/{what}",
-            **here,
-            "ceilings": session.ceiling.as_dict(),
-            "rows": [*earlier[what], *rows],
-        }
-        print("written:", records.save(content, arguments.out), flush=True)
+        name, rows = f"{family}/{what}", known[what](*parts(what), session)
+        write_record(name, here, session, rows, shown, arguments.out, earlier[what])
+
+
+def write_record(
+    name: str,
+    here: Mapping[str, Any],
+    session: Session,
+    rows: Iterable[dict[str, Any]],
+    shown: Callable[[Mapping[str, Any], Device], str],
+    folder: str | None,
+    earlier: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Show every row as it comes, and write them after earlier ones as a record.
+
+    Parameters
+    ----------
+    name : str
+    here : mapping
+        From `dgbook.lab.records.environment`.
+    session, rows
+    shown : function
+        ``shown(row, device)``, a row as a line of text.
+    folder : str or None
+        See `dgbook.lab.records.save`.
+    earlier : sequence of dict
+    """
+    found = [*earlier]
+    for row in rows:
+        found.append(row)
+        print(shown(row, session.device), flush=True)
+    content = {"name": name, **here, "ceilings": session.ceiling.as_dict(), "rows": found}
+    print("written:", records.save(content, folder), flush=True)
 
 
 def earlier_rows(

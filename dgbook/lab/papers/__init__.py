@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -61,6 +61,16 @@ class Ours:
                 f"label = {self.label!r}, source = {self.source!r}; "
                 'allowed: "LIVE" or "RECORDED" with a source, or neither'
             )
+
+    @classmethod
+    def recorded(cls, record: records.Record, rows: Values, because: str) -> Ours:
+        """Measurements from a record."""
+        return cls(rows, because, "RECORDED", record.source)
+
+
+def from_to(column: str, values: Collection[float]) -> dict[str, float]:
+    """An interval as an item's rows have it: the least and the most."""
+    return {f"{column} from": min(values), f"{column} to": max(values)}
 
 
 @dataclass(frozen=True)

@@ -141,7 +141,7 @@ def figure8() -> Ours:
     if low:
         rows["surface, at low orders"] = {"Bernstein over NPT": float(np.mean(low))}
     because = f"{_ANOTHER}; ours at low orders is the mean over N = 3 and 4"
-    return _recorded(record, rows, because)
+    return Ours.recorded(record, rows, because)
 
 
 def figure9() -> Ours:
@@ -215,7 +215,7 @@ def _each(record: Record) -> Iterator[tuple[str, Parts]]:
 def _by_set(columns: Callable[[Parts], dict[str, float]]) -> Ours:
     """Columns by order and set of kernels, from the record acoustics/parts."""
     record = records.load("acoustics/parts")
-    return _recorded(record, {name: columns(parts) for name, parts in _each(record)}, "")
+    return Ours.recorded(record, {name: columns(parts) for name, parts in _each(record)}, "")
 
 
 def _by_part(unit: str, value: Callable[[Part], float]) -> Ours:
@@ -235,11 +235,7 @@ def _rates(unit: str, value: Callable[[Part], float]) -> Ours:
         pairs = zip(*(vars(parts[p]).values() for p in ("volume", "surface")), strict=True)
         rows[name] = {"rate": value(Part(*(sum(pair) for pair in pairs)))}
     because = f"{_ANOTHER}; ours is of volume and surface together at the highest order"
-    return _recorded(record, rows, because)
-
-
-def _recorded(record: Record, rows: Values, because: str) -> Ours:
-    return Ours(rows, because, "RECORDED", record.source)
+    return Ours.recorded(record, rows, because)
 
 
 _ANOTHER = "GPU and kernels, here in Numba, are others"

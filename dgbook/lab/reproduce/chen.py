@@ -15,7 +15,6 @@ from dgbook.gpu import device
 from dgbook.lab import euler as measure
 from dgbook.lab import records
 from dgbook.lab.papers import Ours, Values
-from dgbook.lab.records import Record
 
 STEPS = 10  # of which the paper gives the time
 DTYPE = "float64"  # the conclusion speaks of double precision
@@ -30,7 +29,7 @@ def table1() -> Ours:
     for row in record.select(dtype=DTYPE, path="paper"):
         columns = rows.setdefault(f"N = {_cells(row)}, p = {row['order']}", {})
         columns[str(row["plan"]["threads"])] = _ten_steps(row)
-    return _recorded(record, rows, f"{_ANOTHER}; the steps are recorded once and replayed")
+    return Ours.recorded(record, rows, f"{_ANOTHER}; the steps are recorded once and replayed")
 
 
 def table2() -> Ours:
@@ -46,7 +45,7 @@ def table2() -> Ours:
             columns["CPU over fused"] = columns["CPU"] / columns["fused, ms"]
         if "all cores, ms" in columns:
             columns["all cores over fused"] = columns["all cores, ms"] / columns["fused, ms"]
-    return _recorded(record, rows, f"{_ANOTHER}, and the processor is younger, too")
+    return Ours.recorded(record, rows, f"{_ANOTHER}, and the processor is younger, too")
 
 
 def table3() -> Ours:
@@ -60,7 +59,7 @@ def table3() -> Ours:
             columns |= {f"{row['path']} bandwidth": bandwidth, f"{row['path']} rate": rate}
         else:
             columns[f"{row['path']}, GB/s"] = bandwidth
-    return _recorded(
+    return Ours.recorded(
         record,
         rows,
         f"{_ANOTHER}; bytes and flops are here the least that each kernel needs, and the paper's "
@@ -117,10 +116,6 @@ def _disturbance() -> tuple[np.ndarray, np.ndarray]:
     return pressure(state) - pressure(far), velocity(state)[0] - velocity(far)[0]
 
 
-def _recorded(record: Record, rows: Values, because: str) -> Ours:
-    return Ours(rows, because, "RECORDED", record.source)
-
-
 def _cells(row: dict) -> int:
     """N of a mesh of 2 N^2 triangles."""
     return round((row["size"]["K"] / 2) ** 0.5)
@@ -137,6 +132,3 @@ def _cores(row: dict) -> str:
 
 _WHO = {"paper": "GPU", "fused": "fused, ms"}
 _ANOTHER = "it is another GPU"
-
-
-# By p: CPU, GPU and speed-up over N = 32, 64, 128, 256, 512.

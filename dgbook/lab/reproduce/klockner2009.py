@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu.layout import microblock_size, padded, padding_waste
 from dgbook.lab import banks, records
-from dgbook.lab.papers import Ours, Values
+from dgbook.lab.papers import Ours, Values, from_to
 from dgbook.maxwell.cost import PAPER as PARTS
 from dgbook.maxwell.cost import surface_nodes
 from dgbook.maxwell.plan import Shape, odd, shape_of
@@ -16,8 +17,6 @@ from dgbook.maxwell.plan import Shape, odd, shape_of
 
 def figure3a() -> Ours:
     """Nodes of a tetrahedron, of one face and of all four, counted from the element itself."""
-    from dgbook.element import NodalElement
-
     rows = {}
     for N in range(1, 10):
         element = NodalElement(3, N)
@@ -28,9 +27,11 @@ def figure3a() -> Ours:
 
 def figure3b() -> Ours:
     """What padding wastes, one element at a time and in microblocks, by order."""
-    rows: Values = {"N = 4, padded to a warp": {"waste": 100 * padding_waste(_nodes(4), 32)}}
+    rows: Values = {
+        "N = 4, padded to a warp": {"waste": 100 * padding_waste(space_dimension(3, 4), 32)}
+    }
     for N in range(1, 10):
-        Np = _nodes(N)
+        Np = space_dimension(3, N)
         elements = microblock_size(Np)
         rows[f"N = {N}"] = {
             "K_M": elements,
@@ -45,7 +46,7 @@ def figure1() -> Ours:
     """Entries of the lift matrix and of the face masses that it is put together from."""
     rows = {}
     for N in range(1, 10):
-        Np, Nfp = _nodes(N), (N + 1) * (N + 2) // 2
+        Np, Nfp = space_dimension(3, N), (N + 1) * (N + 2) // 2
         rows[f"N = {N}"] = {"rows": Np, "columns": 4 * Nfp, "in a face mass": Nfp * Nfp}
     return Ours(rows, "drawn in chapter 4")
 
@@ -54,7 +55,7 @@ def figure2() -> Ours:
     """Values of six fields that go in and out of each task, for each element."""
     rows = {}
     for N in range(1, 10):
-        Np, Nf = _nodes(N), 2 * (N + 1) * (N + 2)
+        Np, Nf = space_dimension(3, N), 2 * (N + 1) * (N + 2)
         rows[f"N = {N}"] = {
             "gather: in": 6 * surface_nodes(N),
             "gather to lift": 6 * Nf,
@@ -69,7 +70,7 @@ def figure4a() -> Ours:
     """The lift of K elements as one matrix product: its sizes."""
     rows = {}
     for N in range(1, 10):
-        Np, Nf = _nodes(N), 2 * (N + 1) * (N + 2)
+        Np, Nf = space_dimension(3, N), 2 * (N + 1) * (N + 2)
         rows[f"N = {N}"] = {"rows": Np, "inner": Nf, "columns an element": 6}
     return Ours(rows, "drawn in chapter 5")
 
@@ -114,7 +115,7 @@ def figure7a() -> Ours:
     """The odd stride of the rows of [D_1 D_2 D_3], and the shared memory of 16 of them in fp32."""
     rows = {}
     for N in range(1, 10):
-        stride = odd(3 * _nodes(N))
+        stride = odd(3 * space_dimension(3, N))
         rows[f"N = {N}"] = {"stride": stride, "KiB": 16 * stride * 4 / 1024}
     return Ours(rows, "drawn in chapter 5")
 
@@ -166,7 +167,7 @@ def table3() -> Ours:
             if "strategy" in plan:
                 values["matrix in shared"] = int(plan["strategy"] == "matrix")
             rows[f"N = {N}, {word}"] = values
-    return _measured(record, rows, "another GPU has other optima; the paper found no rule")
+    return Ours.recorded(record, rows, "another GPU has other optima; the paper found no rule")
 
 
 def figure8a() -> Ours:
@@ -184,8 +185,8 @@ def figure8a() -> Ours:
             "GFLOP/s": rate,
         }
     ratios = [row["GPU over CPU"] for row in rows.values()]
-    rows["all orders"] = {"GPU over CPU from": min(ratios), "GPU over CPU to": max(ratios)}
-    return _measured(
+    rows["all orders"] = from_to("GPU over CPU", ratios)
+    return Ours.recorded(
         record,
         rows,
         "GPU and processor are fifteen years younger, and the core runs a compiled loop, not ATLAS",
@@ -201,7 +202,7 @@ def figure8b() -> Ours:
         }
         for N in range(1, 10)
     }
-    return _measured(record, rows, "drawn in chapter 5")
+    return Ours.recorded(record, rows, "drawn in chapter 5")
 
 
 def figure9a() -> Ours:
@@ -235,7 +236,9 @@ def figure10b() -> Ours:
         "unlucky plans": {"time over the best": float(times.max() / times.min())},
         "all plans": {"tried": len(times)},
     }
-    return _measured(record, rows, "it is another GPU; 'most' is our median, 'unlucky' our worst")
+    return Ours.recorded(
+        record, rows, "it is another GPU; 'most' is our median, 'unlucky' our worst"
+    )
 
 
 def figure11a() -> Ours:
@@ -245,7 +248,7 @@ def figure11a() -> Ours:
     for row in record.select(dtype="float32"):
         rate = row["flops"] / row["seconds_median"] * 1e-12
         rows.setdefault(f"N = {row['order']}", {})[f"{row['variant']}, TFLOP/s"] = rate
-    return _measured(record, rows, "drawn in chapter 5")
+    return Ours.recorded(record, rows, "drawn in chapter 5")
 
 
 def figure11b() -> Ours:
@@ -255,7 +258,7 @@ def figure11b() -> Ours:
     for row in record.select(dtype="float32", path="paper"):
         name = f"N = {row['order']}, K = {row['size']['K']}"
         rows[name] = {"GDOF/s": _rate(row) * 1e-9}
-    return _measured(record, rows, "drawn in chapter 6")
+    return Ours.recorded(record, rows, "drawn in chapter 6")
 
 
 def figure12() -> Ours:
@@ -270,7 +273,7 @@ def figure12() -> Ours:
     }
     for path, row in rates.items():
         rows[f"N = 4, {path}"] = {"ms a time step": 1e3 * row["seconds_median"]}
-    return _measured(record, rows, "it is another body, another mesh and another GPU")
+    return Ours.recorded(record, rows, "it is another body, another mesh and another GPU")
 
 
 def _by_part(unit: str, value: Callable[[dict, float], float]) -> Ours:
@@ -281,11 +284,7 @@ def _by_part(unit: str, value: Callable[[dict, float], float]) -> Ours:
         parts = {part: _row(record, N, part) for part in PARTS}
         whole = sum(row["seconds_median"] for row in parts.values())
         rows[f"N = {N}"] = {f"{p}, {unit}": value(row, whole) for p, row in parts.items()}
-    return _measured(record, rows, "drawn in chapter 5")
-
-
-def _measured(record: records.Record, rows: Values, because: str) -> Ours:
-    return Ours(rows, because, "RECORDED", record.source)
+    return Ours.recorded(record, rows, "drawn in chapter 5")
 
 
 def _row(record: records.Record, N: int, path: str) -> dict:
@@ -305,8 +304,3 @@ def _rate(row: dict) -> float:
 
 
 _PARTS = {"gather": "gather", "lift": "lift", "differentiate": "differentiation"}
-
-
-def _nodes(N: int) -> int:
-    """The dimension of polynomials of degree N on a tetrahedron."""
-    return (N + 1) * (N + 2) * (N + 3) // 6

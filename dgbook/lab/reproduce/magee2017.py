@@ -6,7 +6,7 @@ import inspect
 
 from dgbook.lab import records
 from dgbook.lab.diagram import profiles
-from dgbook.lab.papers import Ours, Values
+from dgbook.lab.papers import Ours, Values, from_to
 from dgbook.lab.records import Record
 from dgbook.lab.swept import ON_RANKS, ON_THREADS, PYTHON, SINGLE
 from dgbook.swept.kernels.classic import make_classic
@@ -64,7 +64,7 @@ def times(problem: str) -> Ours:
     for row in _steps(record, problem):
         name = row["path"] + (f", {row['variant']}" if "variant" in row else "")
         rows.setdefault(f"n = {row['size']['n']}", {})[f"{name}, us"] = 1e6 * row["seconds_median"]
-    return _recorded(record, rows)
+    return Ours.recorded(record, rows, ANOTHER)
 
 
 def speed_ups(problem: str) -> Ours:
@@ -75,14 +75,14 @@ def speed_ups(problem: str) -> Ours:
     ratios = _ratios(found, "classic", "shared")
     if problem == "euler":
         lost = [1 / r for r in ratios]
-        rows["all sizes"] = _range("Classic over swept", lost)
+        rows["all sizes"] = from_to("Classic over swept", lost)
     else:
-        rows["heat and Kuramoto-Sivashinsky"] = _range("Shared", ratios)
+        rows["heat and Kuramoto-Sivashinsky"] = from_to("Shared", ratios)
         if problem == "heat" and "hybrid" in found:
             small = {
                 scheme: {n: t for n, t in of.items() if n <= SMALL} for scheme, of in found.items()
             }
-            rows["small sizes"] = _range(
+            rows["small sizes"] = from_to(
                 "Hybrid slower than Shared", _ratios(small, "hybrid", "shared")
             )
     best = _by_scheme(record, problem, None)
@@ -93,8 +93,8 @@ def speed_ups(problem: str) -> Ours:
                 for n in best["shared"]
             }
             ratios = [best[rival][n] / swept[n] for n in sorted(swept) if n in best[rival]]
-            rows[f"best swept plan against best {rival}"] = _range("speed-up", ratios)
-    return _recorded(record, rows)
+            rows[f"best swept plan against best {rival}"] = from_to("speed-up", ratios)
+    return Ours.recorded(record, rows, ANOTHER)
 
 
 def cores_times() -> Ours:
@@ -111,7 +111,7 @@ def cores_times() -> Ours:
         who = "1 core" if count == 1 else f"{count} {'ranks' if on_ranks else 'cores'}"
         columns[f"{path}, {who}, us"] = 1e6 * row["seconds_median"]
     because = "GPU and processor are others; cores are Numba's threads, ranks MPI's"
-    return _recorded(record, rows, because)
+    return Ours.recorded(record, rows, because)
 
 
 def cores_over_gpu() -> Ours:
@@ -130,7 +130,7 @@ def cores_over_gpu() -> Ours:
     if ON_RANKS in ratios:
         names[ON_THREADS] += ", Numba's threads"
     rows = {names[key]: {"from": min(of), "to": max(of)} for key, of in ratios.items()}
-    return _recorded(record, rows, "both the GPU and the processor are others")
+    return Ours.recorded(record, rows, "both the GPU and the processor are others")
 
 
 def _steps(record: Record, problem: str) -> list[dict]:
@@ -148,11 +148,3 @@ def _by_scheme(record: Record, problem: str, variant: str | None) -> dict[str, d
 
 def _ratios(found: dict[str, dict[int, float]], slow: str, fast: str) -> list[float]:
     return [found[slow][n] / found[fast][n] for n in sorted(found[fast]) if n in found[slow]]
-
-
-def _range(name: str, values: list[float]) -> dict[str, float]:
-    return {f"{name} from": min(values), f"{name} to": max(values)}
-
-
-def _recorded(record: Record, rows: Values, because: str = ANOTHER) -> Ours:
-    return Ours(rows, because, "RECORDED", record.source)

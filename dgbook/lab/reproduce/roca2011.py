@@ -11,7 +11,7 @@ import numpy as np
 from dgbook.hdg.blocks import block_bytes, csr_bytes, face_columns
 from dgbook.hdg.plan import METHODS
 from dgbook.lab import records
-from dgbook.lab.papers import Ours, Values
+from dgbook.lab.papers import Ours, Values, from_to
 from dgbook.lab.records import Record
 from dgbook.mesh import Mesh, build
 
@@ -48,7 +48,9 @@ def table2() -> Ours:
         both = sum(times)
         shares = (100 * t / both for t in times)
         rows[f"p = {order}"] = dict(zip(_STEPS_COLUMNS, (*times, both, *shares), strict=True))
-    return _recorded(record, rows, f"{_ANOTHER}, whose cache holds the smallest of these matrices")
+    return Ours.recorded(
+        record, rows, f"{_ANOTHER}, whose cache holds the smallest of these matrices"
+    )
 
 
 def table3() -> Ours:
@@ -63,7 +65,7 @@ def table3() -> Ours:
         best = min(at[method] for method in METHODS if method in at)
         columns |= {"our best, ms": best, "our best over cuSPARSE": times[1] / best}
         rows[f"p = {order}"] = columns
-    return _recorded(
+    return Ours.recorded(
         record,
         rows,
         f"{_ANOTHER}, whose cache holds the smallest matrix, and SciPy stands for MATLAB",
@@ -136,10 +138,10 @@ def figure4(dtype: str) -> Ours:
     rows: Values = {}
     for column, found in ratios.items():
         for size, values in _binned(found):
-            rows.setdefault(size, {}).update(_range(column, values))
+            rows.setdefault(size, {}).update(from_to(column, values))
     smallest = min(ratio for _, ratio in ratios["GPU over CPU"])
     rows["smallest"] = {"GPU over CPU from": smallest}
-    return _recorded(
+    return Ours.recorded(
         sizes, rows, f"{_ANOTHER}, the processor is younger, and small matrices are in caches"
     )
 
@@ -164,11 +166,11 @@ def _curves(
         for column, value in columns.items():
             pairs = [(row["size"]["matrix_bytes"], value(row)) for row in ascending]
             for size, values in _binned(pairs):
-                rows.setdefault(size, {}).update(_range(which + column, values))
+                rows.setdefault(size, {}).update(from_to(which + column, values))
             values = [value(row) for row in largest.values()]
-            rows.setdefault("large sizes", {}).update(_range(which + column, values))
+            rows.setdefault("large sizes", {}).update(from_to(which + column, values))
     because = _ANOTHER if where == "GPU" else "it is another processor"
-    return _recorded(record, rows, because + more)
+    return Ours.recorded(record, rows, because + more)
 
 
 def _fastest(record: Record, dtype: str) -> list[dict[str, Any]]:
@@ -193,10 +195,6 @@ def _binned(pairs: Iterable[tuple[int, float]]) -> list[tuple[str, list[float]]]
     return [(f"{size:g} MiB", groups[size]) for size in sorted(groups)]
 
 
-def _range(column: str, values: list[float]) -> dict[str, float]:
-    return {f"{column} from": min(values), f"{column} to": max(values)}
-
-
 def _by_order(record: Record, path: str) -> dict[int, dict[str, Any]]:
     """The rows of a path in the tables' precision, by ascending order."""
     found = {row["order"]: row for row in record.select(path=path, dtype=DTYPE)}
@@ -217,10 +215,6 @@ def _gigaflops(row: dict[str, Any]) -> float:
 
 def _gigabytes(row: dict[str, Any]) -> float:
     return row["bytes"] / row["seconds_median"] * 1e-9
-
-
-def _recorded(record: Record, rows: Values, because: str) -> Ours:
-    return Ours(rows, because, "RECORDED", record.source)
 
 
 _WHERE = {"CPU": ("hdg/cores", CORE), "GPU": ("hdg/sizes", STEP)}

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
-
-import numpy as np
 
 from dgbook.euler import reference
 from dgbook.euler.reference import Operator
 from dgbook.gpu import Device
+from dgbook.lab.rivals import on_device
 from dgbook.time import rk4
 
 TABLES = ("phi_volume", "w_volume", "dphi_volume", "inverse_mass", "phi_trace", "w_edge")
 
 
-def on_device(operator: Operator, device: Device) -> Operator:
+def moved(operator: Operator, device: Device) -> Operator:
     """The same operator with its arrays on a device, for the functions of `reference`.
 
-    CuPy takes over where NumPy's functions meet its arrays: products with tables become calls of
-    cuBLAS, and each array expression a kernel of CuPy's that passes over memory once. The kinds of
-    boundary edges stay on the host, which asks them which edges are walls.
+    The kinds of boundary edges stay on the host, which asks them which edges are walls.
     """
-    arrays = {
-        f.name: device.array(getattr(operator, f.name))
-        for f in fields(operator)
-        if isinstance(getattr(operator, f.name), np.ndarray) and f.name != "kinds"
-    }
     tables = {
         name: device.array(getattr(operator.tables, name)) for name in (*TABLES, "edge_nodes")
     }
     known = {name: getattr(operator.tables, name) for name in ("Np", "dtype")}
-    return replace(operator, **arrays, tables=SimpleNamespace(**tables, **known))
+    there = on_device(operator, device, but=("kinds",))
+    return replace(there, tables=SimpleNamespace(**tables, **known))
 
 
 class ArraySteps:
@@ -53,7 +46,7 @@ class ArraySteps:
     def __init__(self, operator: Operator, device: Device) -> None:
         if len(operator.kinds):
             raise ValueError(f"operator has {len(operator.kinds)} boundary edges; allowed: none")
-        self.operator = on_device(operator, device)
+        self.operator = moved(operator, device)
         self.data = device.zeros((4, 0, operator.tables.Ne), operator.tables.dtype)
 
     def rhs(self, u: Any, t: float = 0.0) -> Any:

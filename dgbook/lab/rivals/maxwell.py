@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.lab.rivals import on_device
 from dgbook.maxwell import reference
 from dgbook.maxwell.reference import Operator
-
-
-def on_device(operator: Operator, device: Device) -> Operator:
-    """The same operator with its arrays on a device, for ``reference.volume`` and the others.
-
-    CuPy takes over where NumPy's functions meet its arrays: products with D and LIFT become calls
-    of cuBLAS, and each array expression a kernel of CuPy's that passes over memory once.
-    """
-
-    def moved(thing: Any) -> Any:
-        arrays = {
-            f.name: device.array(getattr(thing, f.name))
-            for f in fields(thing)
-            if isinstance(getattr(thing, f.name), np.ndarray)
-        }
-        return replace(thing, **arrays)
-
-    return replace(moved(operator), trace=moved(operator.trace))
 
 
 class ArrayStage:
@@ -41,7 +24,8 @@ class ArrayStage:
     """
 
     def __init__(self, operator: Operator, device: Device) -> None:
-        self.operator = on_device(operator, device)
+        moved = on_device(operator, device)
+        self.operator = replace(moved, trace=on_device(operator.trace, device))
         self.real = operator.lift.dtype.type
         faces = len(operator.trace.boundary_faces)
         self.factors = device.array(

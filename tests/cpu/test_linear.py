@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import stopped_clock
 from numpy.polynomial import Legendre, Polynomial
 
 from dgbook import linear
@@ -16,6 +17,7 @@ from dgbook.cli.main import main
 from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import device
 from dgbook.lab import linear as measure
+from dgbook.lab import records
 from dgbook.lab.floor import Ceilings
 from dgbook.lab.records import load, validate
 from dgbook.lab.rivals import linear as matmul
@@ -668,6 +670,29 @@ def test_a_measured_row_is_a_row_of_a_record(monkeypatch):
     assert set(row) == set(recorded) and list(row["size"]) == list(recorded["size"])
     assert row["dofs"] == row["size"]["K"] * 10 and 250 < row["dofs"] < 1000
     assert "LIVE" in measure.line(row, s.device)
+
+
+def test_a_record_is_measured_and_written(tmp_path, monkeypatch, capsys):
+    """In the simulator, by a clock that stands still."""
+    here = {k: v for k, v in stopped_clock.content("a/b", []).items() if k not in ("name", "rows")}
+    monkeypatch.setattr(measure, "measure", stopped_clock.timed)
+    monkeypatch.setattr("dgbook.lab.session.beyond_cache", lambda *_: True)
+    monkeypatch.setattr(command, "find_device", lambda _: stopped_clock.SIMULATOR)
+    monkeypatch.setattr(command, "ceilings", lambda _: stopped_clock.CEILING)
+    monkeypatch.setattr(records, "environment", lambda _: here)
+    options = f"--dim 1 --orders 1 --dtypes float32 --dofs 8 --out {tmp_path}".split()
+    for more, name in (("--paths split fused", "stage"), ("--every-plan", "plans")):
+        assert main(["bench", "linear", *options, *more.split()]) == 0
+        rows = records.load(f"linear/{name}", tmp_path).rows
+        *lines, last = capsys.readouterr().out.splitlines()
+        assert len(lines) == len(rows) and all("LIVE" in line for line in lines)
+        assert last.startswith(f"written: {tmp_path}")
+        if name == "stage":
+            assert [row["path"] for row in rows] == ["split", "fused"]
+        else:
+            plans = [row["plan"] for row in rows]
+            assert len(plans) > 1 and all(plans.count(plan) == 1 for plan in plans)
+            assert str(plans[-1]) in lines[-1]
 
 
 def test_orders_are_written_as_a_range():

@@ -7,6 +7,7 @@ from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import records
 from dgbook.lab.floor import Ceilings
+from dgbook.lab.measuring import each_part
 from dgbook.lab.session import Session
 
 SIMULATOR = device("simulator")
@@ -73,7 +74,7 @@ def same_as_recorded(name, rows):
 
 def made(measure, family, what, orders, dtypes, size):
     """The rows of a record, checked as they are when it is saved."""
-    rows = list(measure.RECORDS[what](orders, dtypes, size, SESSION))
+    rows = list(each_part(measure.RECORDS[what], orders, dtypes, size, SESSION))
     records.validate(content(f"{family}/{what}", rows))
     same_as_recorded(f"{family}/{what}", rows)
     return rows

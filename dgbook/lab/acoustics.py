@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -320,66 +320,54 @@ def part_cost(name: str, part: str, cost: Mapping[str, Cost]) -> Cost:
 # -------------------------------------------------------------------------------------- records
 
 
-def stage_record(orders: Iterable[int], dtypes: Sequence[str], dofs: int, session: Session) -> Rows:
+def stage_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/stage: a stage in either basis, by all paths, and the rivals.
 
     The processor's cores are measured in single precision, that of the paper.
     """
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operators = operators_on(mesh, order, dtype)
-            for operator in operators.values():
-                yield from fused_rows(operator, session)
-            for name in PAPER_SETS:
-                yield paper_row(name, operators[KERNEL_SETS[name][0].basis], session)
-            yield rival_row(operators["nodal"], session)
-        if "float32" in dtypes:
-            yield from core_rows(order, "float32", session)
+    operators = operators_on(cube(cells_for(dofs, order)), order, dtype)
+    for operator in operators.values():
+        yield from fused_rows(operator, session)
+    for name in PAPER_SETS:
+        yield paper_row(name, operators[KERNEL_SETS[name][0].basis], session)
+    yield rival_row(operators["nodal"], session)
+    if dtype == "float32":
+        yield from core_rows(order, dtype, session)
 
 
-def parts_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def parts_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/parts: chan2015, Figures 7 to 12, each kernel of each set."""
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operators = operators_on(mesh, order, dtype)
-            for name, (kind, _) in KERNEL_SETS.items():
-                yield from part_rows(name, operators[kind.basis], session)
+    operators = operators_on(cube(cells_for(dofs, order)), order, dtype)
+    for name, (kind, _) in KERNEL_SETS.items():
+        yield from part_rows(name, operators[kind.basis], session)
 
 
-def blocks_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
+def blocks_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/blocks: every plan tried of each part of the paper's sets.
 
     On `TUNED_DOFS` at most, as ``python -m dgbook tune acoustics``, which may have timed them.
     """
-    for order in orders:
-        mesh = cube(cells_for(min(dofs, TUNED_DOFS), order))
-        for dtype in dtypes:
-            operators = operators_on(mesh, order, dtype)
-            for name, (kind, _) in KERNEL_SETS.items():
-                operator = operators[kind.basis]
-                cost = costs(name, order, mesh.K, dtype)
-                for part, result in tune_paper(name, operator, session.device).items():
-                    spent = part_cost(name, part, cost)
-                    subject = subject_of(operator, name)
-                    row_of = partial(session.row, subject, part, "numba", None, spent)
-                    yield from trial_rows(result, row_of)
+    mesh = cube(cells_for(min(dofs, TUNED_DOFS), order))
+    operators = operators_on(mesh, order, dtype)
+    for name, (kind, _) in KERNEL_SETS.items():
+        operator = operators[kind.basis]
+        cost = costs(name, order, mesh.K, dtype)
+        for part, result in tune_paper(name, operator, session.device).items():
+            spent = part_cost(name, part, cost)
+            subject = subject_of(operator, name)
+            row_of = partial(session.row, subject, part, "numba", None, spent)
+            yield from trial_rows(result, row_of)
 
 
-def sizes_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def sizes_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/sizes: stages on cubes of 162 elements up to about `dofs`."""
-    for order in orders:
-        for dtype in dtypes:
-            for n in smaller_cubes(cells_for(dofs, order)):
-                for basis, operator in operators_on(cube(n), order, dtype).items():
-                    yield from fused_rows(operator, session, every=False)
-                    yield paper_row(PAPER[basis], operator, session)
+    for n in smaller_cubes(cells_for(dofs, order)):
+        for basis, operator in operators_on(cube(n), order, dtype).items():
+            yield from fused_rows(operator, session, every=False)
+            yield paper_row(PAPER[basis], operator, session)
 
 
-def error_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/error: chan2015, Figure 6, errors over a long time.
 
     Rows hold "times" and "errors", the L2 norm over all four fields for the mode of the cube on
@@ -387,21 +375,19 @@ def error_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, sessio
     """
     mode = CubeMode()
     mesh = box(ERROR_CELLS, -1.0, 1.0)
-    for order in orders:
-        for dtype in dtypes:
-            for basis in FUSED:
-                for path in PATHS:
-                    solver = Solver(mesh, order, dtype, session.device, basis, path=path)
-                    times, errors = errors_in_time(solver, mode)
-                    launcher = solver.launcher
-                    timing = stage_timing(launcher)
-                    if path == "fused":
-                        found = fused_row(solver.operator, launcher.plan, timing, session)
-                    else:
-                        cost = costs(PAPER[basis], order, mesh.K, dtype)["paper"]
-                        subject = subject_of(solver.operator, PAPER[basis])
-                        found = session.row(subject, path, "numba", launcher.plan, cost, timing)
-                    yield found | {"times": times, "errors": errors}
+    for basis in FUSED:
+        for path in PATHS:
+            solver = Solver(mesh, order, dtype, session.device, basis, path=path)
+            times, errors = errors_in_time(solver, mode)
+            launcher = solver.launcher
+            timing = stage_timing(launcher)
+            if path == "fused":
+                found = fused_row(solver.operator, launcher.plan, timing, session)
+            else:
+                cost = costs(PAPER[basis], order, mesh.K, dtype)["paper"]
+                subject = subject_of(solver.operator, PAPER[basis])
+                found = session.row(subject, path, "numba", launcher.plan, cost, timing)
+            yield found | {"times": times, "errors": errors}
 
 
 def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[float]]:
@@ -420,25 +406,18 @@ def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[fl
     return times, errors
 
 
-def counters_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
+def counters_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record acoustics/counters: the fused stages and the paper's kernels.
 
     "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`.
     """
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operators = operators_on(mesh, order, dtype)
-            rows = [
-                next(fused_rows(operator, session, every=False)) for operator in operators.values()
-            ]
-            for name in PAPER_SETS:
-                rows += part_rows(name, operators[KERNEL_SETS[name][0].basis], session)
-            where = "dgbook.lab.acoustics"
-            program = f"from {where} import launch_each as f; f{order, dtype, dofs}"
-            yield from counted(rows, program)
+    operators = operators_on(cube(cells_for(dofs, order)), order, dtype)
+    rows = [next(fused_rows(operator, session, every=False)) for operator in operators.values()]
+    for name in PAPER_SETS:
+        rows += part_rows(name, operators[KERNEL_SETS[name][0].basis], session)
+    where = "dgbook.lab.acoustics"
+    program = f"from {where} import launch_each as f; f{order, dtype, dofs}"
+    yield from counted(rows, program)
 
 
 def launch_each(order: int, dtype: str, dofs: int) -> None:

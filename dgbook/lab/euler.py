@@ -361,98 +361,72 @@ def solver_row(solver: Solver, session: Session, more: dict[str, Any]) -> dict[s
 # -------------------------------------------------------------------------------------- records
 
 
-def stage_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def stage_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/stage: all paths, the paper's parts, and the rivals.
 
     The paper's kernels run by the paper's plan and, "variant" says so, by the best one known.
     """
-    for order in orders:
-        for dtype in dtypes:
-            operator = operator_on(cells, order, dtype)
-            yield from fused_rows(operator, session)
-            yield from part_rows(operator, session, PaperPlan())
-            yield paper_row(operator, session, PaperPlan())
-            best = choose(PaperPlan, FusedShape(order, dtype), session.device)
-            if best != PaperPlan():
-                yield paper_row(operator, session, best) | {"variant": "tuned"}
-            yield rival_row(operator, session)
-            for cores in dict.fromkeys((1, measuring.all_cores())):
-                smaller = cells_for(CORE_DOFS * min(cores, 8), order)
-                yield core_row(operator_on(smaller, order, dtype), cores, session)
+    operator = operator_on(cells, order, dtype)
+    yield from fused_rows(operator, session)
+    yield from part_rows(operator, session, PaperPlan())
+    yield paper_row(operator, session, PaperPlan())
+    best = choose(PaperPlan, FusedShape(order, dtype), session.device)
+    if best != PaperPlan():
+        yield paper_row(operator, session, best) | {"variant": "tuned"}
+    yield rival_row(operator, session)
+    for cores in dict.fromkeys((1, measuring.all_cores())):
+        smaller = cells_for(CORE_DOFS * min(cores, 8), order)
+        yield core_row(operator_on(smaller, order, dtype), cores, session)
 
 
-def blocks_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def blocks_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/blocks: chen, Table 1, the paper's stage by threads a block."""
-    for order in orders:
-        for dtype in dtypes:
-            for n in BLOCK_CELLS:
-                operator = operator_on(n, order, dtype)
-                for threads in THREADS:
-                    yield paper_row(operator, session, PaperPlan(threads=threads))
+    for n in BLOCK_CELLS:
+        operator = operator_on(n, order, dtype)
+        for threads in THREADS:
+            yield paper_row(operator, session, PaperPlan(threads=threads))
 
 
-def sizes_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def sizes_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/sizes: chen, Table 2 and Figure 3.
 
     Stages by the paper's kernels and plan, by the fused kernel, on one core (on meshes of up to
     512^2 squares) and on all.
     """
-    for order in orders:
-        for dtype in dtypes:
-            for n in CELLS:
-                operator = operator_on(n, order, dtype)
-                yield paper_row(operator, session, PaperPlan())
-                yield from fused_rows(operator, session, every=False)
-                for cores in dict.fromkeys((1, measuring.all_cores())):
-                    if cores > 1 or n <= LARGEST_ON_ONE_CORE:
-                        yield core_row(operator, cores, session)
+    for n in CELLS:
+        operator = operator_on(n, order, dtype)
+        yield paper_row(operator, session, PaperPlan())
+        yield from fused_rows(operator, session, every=False)
+        for cores in dict.fromkeys((1, measuring.all_cores())):
+            if cores > 1 or n <= LARGEST_ON_ONE_CORE:
+                yield core_row(operator, cores, session)
 
 
-def kernels_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def kernels_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/kernels: chen, Table 3, the paper's kernels one by one."""
-    for order in orders:
-        for dtype in dtypes:
-            operator = operator_on(KERNEL_CELLS, order, dtype)
-            yield from part_rows(operator, session, PaperPlan())
+    operator = operator_on(KERNEL_CELLS, order, dtype)
+    yield from part_rows(operator, session, PaperPlan())
 
 
-def levers_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def levers_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/levers: a stage by each plan of `levers`; "variant" says which."""
-    for order in orders:
-        for dtype in dtypes:
-            operator = operator_on(cells, order, dtype)
-            for name, plan in levers().items():
-                yield paper_row(operator, session, plan) | {"variant": name}
+    operator = operator_on(cells, order, dtype)
+    for name, plan in levers().items():
+        yield paper_row(operator, session, plan) | {"variant": name}
 
 
-def counters_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def counters_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/counters: the fused stage and the paper's kernels.
 
     "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`. Of the
     fused stage and of the updates it is the mean over the four of a step.
     """
-    for order in orders:
-        for dtype in dtypes:
-            operator = operator_on(cells, order, dtype)
-            rows = [
-                *fused_rows(operator, session, every=False),
-                *part_rows(operator, session, PaperPlan()),
-            ]
-            launches = [STAGES if r["path"] in ("fused", "update") else 1 for r in rows]
-            program = f"from dgbook.lab.euler import launch_each as f; f{order, dtype, cells}"
-            yield from counted(rows, program, launches)
+    operator = operator_on(cells, order, dtype)
+    rows = list(fused_rows(operator, session, every=False))
+    rows += part_rows(operator, session, PaperPlan())
+    launches = [STAGES if r["path"] in ("fused", "update") else 1 for r in rows]
+    program = f"from dgbook.lab.euler import launch_each as f; f{order, dtype, cells}"
+    yield from counted(rows, program, launches)
 
 
 def launch_each(order: int, dtype: str, cells: int) -> None:
@@ -468,35 +442,27 @@ def launch_each(order: int, dtype: str, cells: int) -> None:
     )
 
 
-def vortex_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def vortex_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/vortex: what is left of vortices after `PERIODS`.
 
     All orders with as many degrees of freedom, about. Rows hold what `vortex_run` finds, and
     "variant", which vortex it is.
     """
-    for order in orders:
-        n = cells_for(24 * VORTEX_CELLS**2, order)
-        for dtype in dtypes:
-            for name, (vortex, lower) in vortices().items():
-                period = vortex.period / vortex.velocity[0]
-                times = [period * count for count in PERIODS]
-                solver, found = vortex_run(vortex, lower, n, order, dtype, session.device, times)
-                yield solver_row(solver, session, found | {"variant": name})
+    n = cells_for(24 * VORTEX_CELLS**2, order)
+    for name, (vortex, lower) in vortices().items():
+        period = vortex.period / vortex.velocity[0]
+        times = [period * count for count in PERIODS]
+        solver, found = vortex_run(vortex, lower, n, order, dtype, session.device, times)
+        yield solver_row(solver, session, found | {"variant": name})
 
 
-def figure2_record(
-    orders: Iterable[int], dtypes: Iterable[str], cells: int, session: Session
-) -> Rows:
+def figure2_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/figure2: errors of chen's vortex at t = 10 on two meshes."""
     vortex, lower = vortices()["paper"]
-    for order in orders:
-        for dtype in dtypes:
-            for n in FIGURE_2_CELLS:
-                on = order, dtype, session.device
-                solver, found = vortex_run(vortex, lower, n, *on, [FIGURE_2_END])
-                yield solver_row(solver, session, found)
+    for n in FIGURE_2_CELLS:
+        device, times = session.device, [FIGURE_2_END]
+        solver, found = vortex_run(vortex, lower, n, order, dtype, device, times)
+        yield solver_row(solver, session, found)
 
 
 RECORDS: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -365,25 +365,6 @@ def _fewer_rows(plan: LocalPlan, old: paper_plan.Shape, new: paper_plan.Shape) -
 # ------------------------------------------------------------------------------------- accuracy
 
 
-def table2_rows(folder: Path, orders: Iterable[int], dtype: str, session: Session) -> Rows:
-    """klockner2009, Table 2: errors of a cavity mode on four unstructured meshes.
-
-    Rows hold "error", the L2 norm over all six fields at `TABLE_2_END`, and the seconds of a
-    stage.
-    """
-    mode = BoxMode(*TABLE_2_MODE)
-    for order in orders:
-        for K, h in TABLE_2.items():
-            mesh = read(folder / f"cavity_{K}.msh")
-            solver = Solver(mesh, order, dtype, session.device)
-            u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
-            end = TABLE_2_END
-            error = solver.l2_error(solver.run(u, end, solver.cfl_dt()), mode, end)
-            row = fused_row(solver.launcher, session)
-            size = row["size"] | {"nominal_K": K, "h": h, "t_end": end}
-            yield row | {"size": size, "error": error}
-
-
 def sphere_errors(name: str, order: int, dtype: str, device: Device) -> tuple[Solver, list[float]]:
     """How far a wave scattered by the conducting unit sphere is from Mie's series.
 
@@ -451,31 +432,6 @@ class EditedKernel(CudaKernel):
         return code
 
 
-def error_rows(operator: reference.Operator, session: Session) -> Rows:
-    """A stage in CUDA C++, and how exact du/dt is, by ordinary units and on tensor cores.
-
-    In fp32 there by each of `PRODUCTS`, with the best plan known for the last. "variant" says
-    which; "error" and "bias" are those of `stage_error`.
-    """
-    order, dtype = operator.element.order, operator.lift.dtype.name
-    tensor, plain = (
-        shipped(FusedPlan, fused_shape(operator), capability)
-        for capability in (session.device.compute_capability, (7, 5))
-    )
-    ways = [("ordinary units", plain, ())]
-    if tensor.tensor and dtype == "float32":
-        ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
-    elif tensor.tensor:
-        ways.append(("tensor cores", tensor, ()))
-    small = operator_on(cube(ERROR_CELLS), order, dtype)
-    launchers = [FusedLauncher(o, session.device, ways[0][1]) for o in (operator, small)]
-    for variant, plan, edits in ways:
-        timed, compared = (launcher.planned(plan) for launcher in launchers)
-        if edits:
-            timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
-        yield fused_row(timed, session) | {"variant": variant} | stage_error(compared)
-
-
 def stage_error(launcher: FusedLauncher) -> dict[str, float]:
     """How far du/dt of noise is from that of the fp64 reference.
 
@@ -502,145 +458,146 @@ def stage_error(launcher: FusedLauncher) -> dict[str, float]:
 # -------------------------------------------------------------------------------------- records
 
 
-def operators(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int
-) -> Iterator[tuple[int, str, reference.Operator]]:
-    """Orders and precisions, with the operator on a cube of about so many unknowns."""
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            yield order, dtype, operator_on(mesh, order, dtype)
-
-
-def stage_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def stage_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals.
 
     The processor's cores are measured in single precision, as in klockner2009's Figure 8(a).
     """
-    for order in orders:
-        mesh = cube(cells_for(dofs, order))
-        for dtype in dtypes:
-            operator = operator_on(mesh, order, dtype)
-            yield from fused_rows(operator, session)
-            yield from paper_rows(operator, session)
-            smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
-            yield rival_row(smaller, session)
-        yield from core_rows(order, "float32", session)
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    yield from fused_rows(operator, session)
+    yield from paper_rows(operator, session)
+    smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
+    yield rival_row(smaller, session)
+    if dtype == "float32":
+        yield from core_rows(order, dtype, session)
 
 
-def plans_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def plans_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/plans: every plan tried of each of the paper's kernels.
 
     At N = 4 these are all of klockner2009's Figure 10(b); the best of each order are its Table 3.
     """
-    for order, dtype, operator in operators(orders, dtypes, dofs):
-        for part, plans in searched(order, dtype).items():
-            result = tune_part(part, operator, session.device, plans)
-            yield from plan_rows(part, result, operator, session)
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    for part, plans in searched(order, dtype).items():
+        result = tune_part(part, operator, session.device, plans)
+        yield from plan_rows(part, result, operator, session)
 
 
-def tiles_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def tiles_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/tiles: the fused stage in CUDA C++, a tile a thread of each size.
 
     About 128 threads a block and no tensor cores; as many registers as the compiler likes.
     """
-    for order, dtype, operator in operators(orders, dtypes, dofs):
-        shape = FusedShape(order, dtype)
-        launcher = FusedLauncher(operator, session.device)
-        for inline, nodes in TILES:
-            rows = max(1, 128 // -(-shape.Np // nodes))
-            plan = FusedPlan("cuda", rows, inline, nodes, 2)
-            if not plan.illegal(shape, session.device.compute_capability):
-                yield fused_row(launcher.planned(plan), session)
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    shape = FusedShape(order, dtype)
+    launcher = FusedLauncher(operator, session.device)
+    for inline, nodes in TILES:
+        rows = max(1, 128 // -(-shape.Np // nodes))
+        plan = FusedPlan("cuda", rows, inline, nodes, 2)
+        if not plan.illegal(shape, session.device.compute_capability):
+            yield fused_row(launcher.planned(plan), session)
 
 
-def variants_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
+def variants_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/variants: klockner2009, Figure 11(a); "variant" says which."""
-    for order, dtype, operator in operators(orders, dtypes, dofs):
-        best, best_field = (
-            best_plan(operator, session.device, strategies)
-            for strategies in (paper_plan.STRATEGIES, ("field",))
-        )
-        for name, plan in variants(best, best_field, order, dtype).items():
-            launcher = PaperLauncher(operator, session.device, plan)
-            yield paper_row(launcher, session) | {"variant": name}
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    best, best_field = (
+        best_plan(operator, session.device, strategies)
+        for strategies in (paper_plan.STRATEGIES, ("field",))
+    )
+    for name, plan in variants(best, best_field, order, dtype).items():
+        launcher = PaperLauncher(operator, session.device, plan)
+        yield paper_row(launcher, session) | {"variant": name}
 
 
-def sizes_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
+def sizes_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/sizes: stages on cubes of 162 elements up to about `dofs`."""
-    for order in orders:
-        for dtype in dtypes:
-            for n in smaller_cubes(cells_for(dofs, order)):
-                operator = operator_on(cube(n), order, dtype)
-                yield from fused_rows(operator, session, every=False)
-                yield paper_row(PaperLauncher(operator, session.device), session)
+    for n in smaller_cubes(cells_for(dofs, order)):
+        operator = operator_on(cube(n), order, dtype)
+        yield from fused_rows(operator, session, every=False)
+        yield paper_row(PaperLauncher(operator, session.device), session)
 
 
-def table2_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
-    """Rows of the record maxwell/table2: klockner2009, Table 2, in the precisions asked for."""
-    for dtype in dtypes:
-        yield from table2_rows(MESHES, orders, dtype, session)
+def table2_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
+    """Rows of the record maxwell/table2: klockner2009, Table 2, errors of a cavity mode.
+
+    On four unstructured meshes. Rows hold "error", the L2 norm over all six fields at
+    `TABLE_2_END`, and the seconds of a stage.
+    """
+    mode, end = BoxMode(*TABLE_2_MODE), TABLE_2_END
+    for K, h in TABLE_2.items():
+        solver = Solver(read(MESHES / f"cavity_{K}.msh"), order, dtype, session.device)
+        u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
+        error = solver.l2_error(solver.run(u, end, solver.cfl_dt()), mode, end)
+        row = fused_row(solver.launcher, session)
+        size = row["size"] | {"nominal_K": K, "h": h, "t_end": end}
+        yield row | {"size": size, "error": error}
 
 
-def sphere_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
+def sphere_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/sphere: a stage on each of `SHELLS`, and the errors of a run.
 
     "errors" are those of `sphere_errors` between the radii "layers".
     """
-    for order in orders:
-        for dtype in dtypes:
-            for name in SHELLS:
-                solver, errors = sphere_errors(name, order, dtype, session.device)
-                row = fused_row(solver.launcher, session)
-                yield row | {"mesh": name.split(".")[0], "layers": list(LAYERS), "errors": errors}
+    for name in SHELLS:
+        solver, errors = sphere_errors(name, order, dtype, session.device)
+        row = fused_row(solver.launcher, session)
+        yield row | {"mesh": name.split(".")[0], "layers": list(LAYERS), "errors": errors}
 
 
-def scattering_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
+def scattering_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/scattering: klockner2009, Figure 12, a plane wave on a body."""
     mesh = read(MESHES / "jet.msh.gz")
     wave = PlaneWave((1, 0, 0), (0, 0, 1), "sine", 2 * np.pi)
     boundary = {"body": Scatterer(wave), "farfield": "absorbing"}
-    for order in orders:
-        for dtype in dtypes:
-            for path in PATHS:
-                solver = Solver(mesh, order, dtype, session.device, boundary=boundary, path=path)
-                u = np.zeros((6, mesh.K, solver.element.Np), dtype)
-                timing = measure(solver.march(u, 1.0, solver.cfl_dt()).step, session.device)
-                cost = costs(order, mesh.K, dtype)[path]
-                stages = len(lsrk45.A)
-                cost = Cost(stages * cost.flops, stages * cost.bytes)
-                plan = solver.launcher.plan
-                language = getattr(plan, "language", "numba")
-                subject = subject_of(solver.operator)
-                yield session.row(subject, path, language, plan, cost, timing) | {"step": True}
+    for path in PATHS:
+        solver = Solver(mesh, order, dtype, session.device, boundary=boundary, path=path)
+        u = np.zeros((6, mesh.K, solver.element.Np), dtype)
+        timing = measure(solver.march(u, 1.0, solver.cfl_dt()).step, session.device)
+        cost = costs(order, mesh.K, dtype)[path]
+        stages = len(lsrk45.A)
+        cost = Cost(stages * cost.flops, stages * cost.bytes)
+        plan = solver.launcher.plan
+        language = getattr(plan, "language", "numba")
+        subject = subject_of(solver.operator)
+        yield session.row(subject, path, language, plan, cost, timing) | {"step": True}
 
 
-def error_record(orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session) -> Rows:
-    """Rows of the record maxwell/error: `error_rows` of each order and precision."""
-    for _, _, operator in operators(orders, dtypes, dofs):
-        yield from error_rows(operator, session)
+def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
+    """Rows of the record maxwell/error: a stage in CUDA C++, and how exact du/dt is.
+
+    By ordinary units and on tensor cores; in fp32 there by each of `PRODUCTS`, with the best plan known for the last. "variant" says
+    which; "error" and "bias" are those of `stage_error`.
+    """
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    tensor, plain = (
+        shipped(FusedPlan, fused_shape(operator), capability)
+        for capability in (session.device.compute_capability, (7, 5))
+    )
+    ways = [("ordinary units", plain, ())]
+    if tensor.tensor and dtype == "float32":
+        ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
+    elif tensor.tensor:
+        ways.append(("tensor cores", tensor, ()))
+    small = operator_on(cube(ERROR_CELLS), order, dtype)
+    launchers = [FusedLauncher(o, session.device, ways[0][1]) for o in (operator, small)]
+    for variant, plan, edits in ways:
+        timed, compared = (launcher.planned(plan) for launcher in launchers)
+        if edits:
+            timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
+        yield fused_row(timed, session) | {"variant": variant} | stage_error(compared)
 
 
-def counters_record(
-    orders: Iterable[int], dtypes: Iterable[str], dofs: int, session: Session
-) -> Rows:
+def counters_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/counters: the fused stage and the paper's kernels.
 
     "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`.
     """
-    for order, dtype, operator in operators(orders, dtypes, dofs):
-        fused_row = next(fused_rows(operator, session, every=False))
-        *parts, _ = paper_rows(operator, session)
-        program = f"from dgbook.lab.maxwell import launch_each as f; f{order, dtype, dofs}"
-        yield from counted([fused_row, *parts], program)
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    fused = next(fused_rows(operator, session, every=False))
+    *parts, _ = paper_rows(operator, session)
+    program = f"from dgbook.lab.maxwell import launch_each as f; f{order, dtype, dofs}"
+    yield from counted([fused, *parts], program)
 
 
 def launch_each(order: int, dtype: str, dofs: int) -> None:

@@ -157,7 +157,7 @@ def bench(
         With `what`, `dtypes`, `out` and `add`.
     family : str
     known : mapping of str to function
-        By the record's name what makes its rows: ``make(orders, dtypes, size, session)``.
+        By the record's name what makes its rows: ``make(order, dtype, size, session)``.
     size : int
         How large the problems are, in the family's own terms.
     orders : mapping of str to sequence of int
@@ -171,11 +171,24 @@ def bench(
     make_records(
         arguments,
         family,
-        known,
+        {name: partial(each_part, make) for name, make in known.items()},
         lambda what: (orders[what], arguments.dtypes, size),
         lambda what, row: row["order"] in orders[what] and row["dtype"] in arguments.dtypes,
         line,
     )
+
+
+def each_part(
+    make: Callable[..., Rows],
+    orders: Iterable[int],
+    dtypes: Sequence[str],
+    size: int,
+    session: Session,
+) -> Rows:
+    """What a function makes of each order and precision."""
+    for order in orders:
+        for dtype in dtypes:
+            yield from make(order, dtype, size, session)
 
 
 def make_records(

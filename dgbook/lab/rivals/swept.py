@@ -1,13 +1,7 @@
-"""Classic and the swept rule on MPI ranks, as the paper's Figure 10 compares with: mpi4py.
-
-::
-
-    mpiexec -n 2 python -m dgbook.lab.rivals.swept --problem ks --scheme shared --n 65536
-"""
+"""Classic and the swept rule on MPI ranks, as the paper's Figure 10 compares with: mpi4py."""
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import os
@@ -21,15 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 
 from dgbook.arguments import check_choice
-from dgbook.gpu import device
-from dgbook.lab.numbers import live
 from dgbook.swept.cores import Nodes, make_fill
 from dgbook.swept.plan import DTYPES, Plan, Shape, check_steps
-from dgbook.swept.problem import PROBLEMS, Problem, as_problem
+from dgbook.swept.problem import Problem, as_problem
 
 RANK_SCHEMES = ("classic", "shared")
 SAMPLES = 20
@@ -269,28 +260,3 @@ def bind(rank: int, ranks: int) -> None:
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if len(cores) >= ranks:
         os.sched_setaffinity(0, {cores[rank]})
-
-
-def main() -> None:
-    """Time a step on the ranks that this is started on; the first says how long it took."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--problem", default="ks", choices=PROBLEMS)
-    parser.add_argument("--scheme", default="shared", choices=RANK_SCHEMES)
-    parser.add_argument("--n", type=int, default=2**16, help="points")
-    parser.add_argument("--node", type=int, default=1024, help="points of a node")
-    parser.add_argument("--steps", type=int, default=512, help="of a sample")
-    parser.add_argument("--dtype", default="float64", choices=DTYPES)
-    given = parser.parse_args()
-    numba.set_num_threads(1)  # a rank is a core
-    ranks = Ranks(given.problem, given.scheme, given.n, given.dtype, given.node)
-    seconds = ranks.seconds_per_step(ranks.problem.initial(given.n), given.steps)
-    if ranks.comm.rank == 0:
-        step = live(np.median(seconds) * 1e6, "us", device("cpu"))
-        print(
-            f"{given.problem} by {given.scheme} on {ranks.comm.size} ranks, {given.dtype}, "
-            f"n = {given.n}: {step} a step"
-        )
-
-
-if __name__ == "__main__":
-    main()

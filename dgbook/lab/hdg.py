@@ -262,7 +262,6 @@ def table_rows(
     dims: Iterable[int],
     nbytes: float,
     session: Session,
-    matrix_of: Callable[[int, str], BlockMatrix] = flow_matrix,
 ) -> Rows:
     """Tables 2 and 3, and what Table 1 counts: the paper's five matrices, the first within a cache.
 
@@ -272,13 +271,11 @@ def table_rows(
         Orders of the paper's table only.
     dims, nbytes
         Not used: the paper's mesh is of triangles and has its size.
-    matrix_of : function
-        ``matrix_of(order, dtype)``, a matrix on the host.
     """
     host = session.on_host
     for order in (p for p in orders if p in PAPER_ORDERS):
         for dtype in dtypes:
-            matrix = matrix_of(order, dtype)
+            matrix = flow_matrix(order, dtype)
             scipy = Rival(matrix, host.device, "scipy")
             nonzeros = int(matrix.to_csr().nnz)
             for found in matrix_rows(matrix, order, METHODS, LIBRARIES, session):

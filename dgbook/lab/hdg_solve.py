@@ -365,7 +365,6 @@ def solve_rows(
     dims: Iterable[int],
     nbytes: float,
     session: Session,
-    cases: Iterable[Case] = CASES,
 ) -> Rows:
     """Time to solution: diffusion on squares and cubes, and a flow past a cylinder.
 
@@ -381,7 +380,6 @@ def solve_rows(
         Orders of `SOLVED_ORDERS` and double precision only.
     nbytes
         Not used: meshes have their sizes.
-    cases : iterable of Case
 
     Raises
     ------
@@ -390,7 +388,7 @@ def solve_rows(
     """
     if "float64" not in dtypes:
         return
-    for case in (c for c in cases if c.dim in dims):
+    for case in (c for c in CASES if c.dim in dims):
         for order in (p for p in orders if p in SOLVED_ORDERS):
             yield from case_rows(case, order, session)
 

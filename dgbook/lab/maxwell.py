@@ -566,8 +566,8 @@ def scattering_record(order: int, dtype: str, dofs: int, session: Session) -> Ro
 def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/error: a stage in CUDA C++, and how exact du/dt is.
 
-    By ordinary units and on tensor cores; in fp32 there by each of `PRODUCTS`, with the best plan known for the last. "variant" says
-    which; "error" and "bias" are those of `stage_error`.
+    By ordinary units and on tensor cores; in fp32 there by each of `PRODUCTS`, with the best plan
+    known for the last. "variant" says which; "error" and "bias" are those of `stage_error`.
     """
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
     tensor, plain = (

@@ -303,11 +303,11 @@ def conflict_degree(stride: int) -> int:
     return max(sum(1 for w in words if w % BANKS == bank) for bank in range(BANKS))
 
 
-def sectors_per_warp(itemsize: int, stride: int = 1, offset: int = 0) -> int:
-    """32-byte sectors that one warp's read touches: lane l reads element offset + l stride."""
+def sectors_per_warp(itemsize: int, stride: int = 1) -> int:
+    """32-byte sectors that one warp's read touches: lane l reads element l stride."""
     touched = set()
     for lane in range(WARP):
-        first = (offset + lane * stride) * itemsize
+        first = lane * stride * itemsize
         touched.update(range(first // SECTOR, (first + itemsize - 1) // SECTOR + 1))
     return len(touched)
 

@@ -104,7 +104,8 @@ def test_tables(monkeypatch):
         values.values[:, 0, 0, 1] = 0
         return values
 
-    rows = list(measure.table_rows((1, 6), ("float64",), (), 0, SESSION, matrix_of=matrix_of))
+    monkeypatch.setattr(measure, "flow_matrix", matrix_of)
+    rows = list(measure.table_rows((1, 6), ("float64",), (), 0, SESSION))
     records.validate(stopped_clock.content("hdg/tables", rows))
     stopped_clock.same_as_recorded("hdg/tables", rows)
     assert seen == [(1, "float64")]
@@ -162,9 +163,10 @@ def test_whole_solutions(monkeypatch):
     )
     orders = measure_solve.SOLVED_ORDERS
     arguments = (1, *orders), ("float32", "float64"), (2, 3), 0, SESSION.on_host
-    rows = list(measure_solve.solve_rows(*arguments, cases))
+    monkeypatch.setattr(measure_solve, "CASES", cases)
+    rows = list(measure_solve.solve_rows(*arguments))
     records.validate(stopped_clock.content("hdg/solve", rows))
-    assert not list(measure_solve.solve_rows(orders, ("float32",), (2,), 0, SESSION.on_host, cases))
+    assert not list(measure_solve.solve_rows(orders, ("float32",), (2,), 0, SESSION.on_host))
     assert [r["path"] for r in rows] == [*measure_solve.COARSE, "jacobi", "schwarz+coarse"]
     first, flow = rows[2], rows[4]
     names = {"discretise", "assemble", "set up", "cycles", "update", "rest"}
@@ -239,7 +241,8 @@ def test_a_solution_that_is_another_one_is_no_measurement(monkeypatch):
     monkeypatch.setitem(measure_solve.RIVALS, "splu", other)
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 1)
     cases = (measure_solve.Case("poisson", 2, 2, rivals=("splu",)),)
-    rows = measure_solve.solve_rows((3,), ("float64",), (2,), 0, SESSION.on_host, cases)
+    monkeypatch.setattr(measure_solve, "CASES", cases)
+    rows = measure_solve.solve_rows((3,), ("float64",), (2,), 0, SESSION.on_host)
     with pytest.raises(RuntimeError, match="poisson, splu: solutions differ by"):
         list(rows)
 

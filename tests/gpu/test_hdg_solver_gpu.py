@@ -168,7 +168,8 @@ def test_whole_solutions_are_measured(dim, monkeypatch):
     cases = (measure_solve.Case("poisson", dim, 4, None, ("cupy",), tuple(measure_solve.VARIANTS)),)
     session = Session(GPU, Ceilings(4.0, 60.0, 30.0))
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 2)
-    rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, session, cases))
+    monkeypatch.setattr(measure_solve, "CASES", cases)
+    rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, session))
     assert [row["path"] for row in rows] == list(measure_solve.VARIANTS)
     (steps,) = rows[-1]["iterations"]
     (theirs,) = rows[-1]["rivals"]["cupy"]["iterations"]

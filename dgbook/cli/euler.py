@@ -121,7 +121,6 @@ def _case(arguments: argparse.Namespace) -> running.Case:
         problem,
         lambda x, y: exact(x, y, 0.0),
         about,
-        solver.memory_bytes(),
         STAGES,
         "entropy",
         ".10g",

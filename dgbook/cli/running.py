@@ -317,8 +317,6 @@ class Case:
         The state at t = 0, a function of the coordinates.
     about : list of str
         The family's own lines about what is to be computed.
-    needs : int
-        Bytes that a run takes, of the device's memory, or of the host's on the CPU.
     stages : int
         Of a step.
     total : {"energy", "entropy"}
@@ -335,7 +333,6 @@ class Case:
     problem: dict[str, Any]
     start: Callable
     about: list[str]
-    needs: int
     stages: int
     total: str
     digits: str
@@ -359,7 +356,7 @@ def run(arguments: argparse.Namespace, write_fields: Callable, case_of: Callable
     with files.claimed():
         case = case_of()
         solver, name = case.solver, case.total
-        refuse_if_too_large(solver, case.needs)
+        refuse_if_too_large(solver, solver.memory_bytes())
         march, total = begin(case, files, arguments.resume, arguments.t_end)
         first = march.done
         print(description(case, march), flush=True)
@@ -446,7 +443,7 @@ def description(case: Case, march: March) -> str:
             f"{mesh.K} {kind} of order {element.order}: {dofs} degrees of freedom, {solver.dtype}",
             *case.about,
             f"{march.count} steps{resumed} of {march.dt:.4g}, about "
-            f"{case.needs / 2**20:.0f} MiB of {where} memory",
+            f"{solver.memory_bytes() / 2**20:.0f} MiB of {where} memory",
         ]
     )
 

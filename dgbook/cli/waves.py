@@ -173,7 +173,6 @@ def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
         problem,
         _start(initial, mode, family.pulse, mesh, len(solver.fields)),
         [*family.about(solver, words, wave), f"at t = 0: {initial}"],
-        solver.memory_bytes(),
         len(solver.method.A),
         "energy",
         ".6g",

@@ -189,7 +189,7 @@ def rival_row(operator: reference.Operator, session: Session) -> dict[str, Any]:
 def core_row(operator: reference.Operator, cores: int, session: Session) -> dict[str, Any]:
     """A stage on one core of this machine's processor, as chen's serial code, or on several.
 
-    On several it is vector code, see `dgbook.euler.cores`.
+    On several it is vector code, see `dgbook.lab.cores.euler`.
 
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """

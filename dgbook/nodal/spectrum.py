@@ -32,6 +32,8 @@ TOLERANCE = 1e-2
 """Of the critical eigenvalue: its residual in these units has converged."""
 MOST_PRODUCTS = 100
 """Right-hand sides after which the search ends: eigenvalues that do not converge limit nothing."""
+INDEPENDENT = 1e-8
+"""Of vectors, as a share of the largest square: what is less is rounding."""
 DIRECTIONS = 121
 """In which the field of values is measured, from one real direction to the other."""
 
@@ -120,15 +122,15 @@ def field_of_values(
 def _boundary(S: np.ndarray, G: np.ndarray) -> np.ndarray:
     """Points of the field of values of L on v_1 ... v_m, where L v_j = sum_i S_ij v_i.
 
-    G are the inner products of v_1 ... v_m+1. With G_m = C C^T, C^-T z are the coefficients of
-    vectors that are as long as z.
+    G are the inner products of v_1 ... v_m+1.
     """
     m = S.shape[1]
-    scale = np.sqrt(np.diag(G))  # energies of vectors on small and on large elements differ widely
-    scale[scale == 0] = 1.0  # the vector behind an invariant space
-    C = np.linalg.cholesky((G / scale / scale[:, None])[:m, :m])
-    H = np.linalg.solve(C, (G @ S)[:m] / scale[:m, None])
-    H = np.linalg.solve(C, (H / scale[:m]).T).T
+    scale = np.sqrt(np.diag(G)[:m])  # energies on small and on large elements differ widely
+    squares, vectors = np.linalg.eigh(G[:m, :m] / scale / scale[:, None])
+    # Coefficients of an orthonormal basis, without what rounding leaves of the space.
+    seen = squares > INDEPENDENT * squares[-1]
+    Q = vectors[:, seen] / np.sqrt(squares[seen]) / scale[:, None]
+    H = Q.T @ (G @ S)[:m] @ Q
     turns = np.exp(1j * np.linspace(0, np.pi, DIRECTIONS))[:, None, None]
     farthest = np.linalg.eigh((turns * H + (turns * H).conj().swapaxes(1, 2)) / 2)[1][..., -1]
     return np.einsum("ni,ij,nj->n", farthest.conj(), H, farthest)

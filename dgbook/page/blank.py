@@ -115,10 +115,8 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
         Shown as a box in a notebook; nothing that a reader writes makes this raise.
     """
     source = Source(kernel)
-    if blanks := source.blanks():
-        one = len(blanks) == 1
-        lines = f"line{'' if one else 's'} {', '.join(map(str, blanks))}"
-        return Verdict("blank", "Not yet.", f"Put something in place of `...` in {lines}.")
+    if source.blanks():
+        return _still_blank(source)
     given = dict(task.given(np.random.default_rng(seed)))
     unknown = [name for name in source.parameters if name not in given]
     if unknown:
@@ -148,6 +146,52 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
         return Verdict("wrong", "Right values, but", words)
     count = sum(np.size(want) for want in right.values())
     return Verdict("right", "Right:", f"all {count} values, on random input.")
+
+
+def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdict:
+    """Call a reader's NumPy function and say how what it returns differs from what is right.
+
+    Parameters
+    ----------
+    function : function
+        With ``...`` anywhere in it, it is still blank. Line 1 is its first line.
+    want : array_like
+        What it should return.
+    *args
+        What it is called with; arrays are copied.
+
+    Returns
+    -------
+    Verdict
+        Right up to 50 roundings in double precision, relative to the largest right value.
+    """
+    source = Source(function)
+    if source.blanks():
+        return _still_blank(source)
+    try:
+        have = np.asarray(function(*(np.copy(a) if np.ndim(a) else a for a in args)), float)
+    except Exception as error:  # of any kind: it is the reader's, and is told, not raised
+        return _python(error, source)
+    want = np.asarray(want, float)
+    if have.shape != want.shape:
+        words = f"The shape of the result is `{have.shape}` and should be `{want.shape}`."
+        return Verdict("wrong", "Not quite.", words)
+    bad = ~(np.abs(have - want) <= 50 * np.finfo(float).eps * np.abs(want).max(initial=0))
+    if not bad.any():
+        values = "the value" if want.size == 1 else f"all {want.size} values"
+        return Verdict("right", "Right:", f"{values}, to rounding.")
+    first = tuple(map(int, np.argwhere(bad)[0]))
+    words = (
+        f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`, is "
+        f"{have[first]:.4f} and should be {want[first]:.4f}."
+    )
+    return Verdict("wrong", "Not quite.", words)
+
+
+def _still_blank(source: Source) -> Verdict:
+    blanks = source.blanks()
+    lines = f"line{'' if len(blanks) == 1 else 's'} {', '.join(map(str, blanks))}"
+    return Verdict("blank", "Not yet.", f"Put something in place of `...` in {lines}.")
 
 
 def _python(error: Exception, source: Source) -> Verdict:

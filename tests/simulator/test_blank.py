@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import cuda, jit
-from dgbook.page import Task, check
+from dgbook.page import Task, check, check_function
 
 f4 = np.float32
 K, Np = 6, 4
@@ -153,3 +153,41 @@ def test_words_are_shown_as_words(answer):
     html = check(answer("u[j]", "u['<i>']"), TASK)._repr_html_()
     assert html.startswith('<div class="dgc stopped" role="status">')
     assert "<i>" not in html and "&lt;i&gt;" in html
+
+
+def double(x):
+    return 2 * x
+
+
+def flat(x):
+    return (2 * x).ravel()
+
+
+def shifted(x):
+    return 2 * x + np.array([0, 0, 1e-12])
+
+
+def empty(x):
+    return x * ...
+
+
+def typed(x):
+    x[0] = 0
+    return x + "2"
+
+
+X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+
+
+@pytest.mark.parametrize(
+    ("function", "kind", "words"),
+    [(double, "right", "Right: all 6 values, to rounding."),
+     (flat, "wrong", "The shape of the result is (6,) and should be (2, 3)."),
+     (shifted, "wrong", "2 of 6 values are wrong. The first, at [0, 2], is 6.0000 and should be"),
+     (empty, "blank", "Put something in place of ... in line 2."),
+     (typed, "stopped", "in line 3: ")],
+)  # fmt: skip
+def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
+    verdict = check_function(function, 2 * X, X)
+    assert verdict.kind == kind and words in repr(verdict)
+    assert X[0, 0] == 1, "what it was given stays"

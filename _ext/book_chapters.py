@@ -1,5 +1,7 @@
-"""Sphinx extension of this book: chapters by their number, in links and in the index.
+"""Sphinx extension of this book: chapters by their number, in the contents, links and the index.
 
+- A chapter's number is what its file's name begins with: 5 of ``05_...``, 1b of ``01b_...``, the
+  second lesson of chapter 1. Sphinx would count files.
 - ``{chapter}`5.3``` links to section 3 of chapter 5 and says so, ``{ch}`5``` shows only the number;
   a chapter that is not in the book is named and not linked, and said not to be there.
 - What the glossary says of where a term is introduced becomes an entry of the index, so that the
@@ -9,12 +11,18 @@
 
 from __future__ import annotations
 
+import re
+
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.nodes import make_refnode
+from sphinx_external_toc.collectors import (
+    TocTreeCollectorWithStyles,
+    disable_builtin_toctree_collector,
+)
 
 GLOSSARY = "chapters/glossary"
 KIND = "dgbook-chapter"
@@ -42,8 +50,34 @@ class Chapter(SphinxRole):
 
 def page(env: BuildEnvironment, number: str) -> str:
     """The document of a chapter, by "5" or "5.3"; empty if the book has no such chapter."""
-    start = f"chapters/{int(number.partition('.')[0]):02}_"
-    return next((name for name in sorted(env.found_docs) if name.startswith(start)), "")
+    wanted = number.partition(".")[0]
+    return next((name for name in sorted(env.found_docs) if number_of(name) == wanted), "")
+
+
+def number_of(name: str) -> str:
+    """The number of the chapter in a document: "5", or "1b"; empty for other pages."""
+    found = re.match(r"chapters/0?(\d+[a-z]?)_", name)
+    return found[1] if found else ""
+
+
+def by_file_name(env: BuildEnvironment) -> None:
+    """Number chapters in titles, contents and captions as their files are."""
+    for name, numbers in env.toc_secnumbers.items():
+        if number := number_of(name):
+            numbers[""] = (number,)
+            env.titles[name]["secnumber"] = [number]
+            next(env.tocs[name].findall(nodes.reference))["secnumber"] = [number]
+
+
+class NumberedByFile(TocTreeCollectorWithStyles):
+    """The collector of contents, with the chapters' own numbers before captions are counted."""
+
+    def assign_section_numbers(self, env: BuildEnvironment) -> list[str]:
+        """Number all sections, and say in which documents a number has changed."""
+        before = env.toc_secnumbers
+        super().assign_section_numbers(env)
+        by_file_name(env)
+        return [n for n, found in env.toc_secnumbers.items() if found != before.get(n)]
 
 
 def anchor(env: BuildEnvironment, number: str) -> str:
@@ -94,6 +128,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
     """Make the roles known, and connect what resolves them."""
     app.add_role("chapter", Chapter())
     app.add_role("ch", Chapter(number_alone=True))
+    disable_builtin_toctree_collector(app)  # of any kind: ours takes its place
+    app.add_env_collector(NumberedByFile)
     app.connect("missing-reference", resolve)
     app.connect("env-updated", index_terms)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -37,7 +37,7 @@ BOXES = {
 }
 CAPTION = re.compile(
     r'^<a id="(?P<name>(?P<kind>fig|tab|lst)-[\w-]+)"></a>'
-    r"\*\*(?P<label>Figure|Table|Listing) (?P<number>\d+\.\d+)\.\*\*\s+(?P<text>(?:.+\n?)+)",
+    r"\*\*(?P<label>Figure|Table|Listing) (?P<number>\d+[a-z]?\.\d+)\.\*\*\s+(?P<text>(?:.+\n?)+)",
     re.MULTILINE,
 )
 REFERENCE = re.compile(r"\[(?P<label>[^\]]+)\]\(#(?P<name>(?:fig|tab|lst)-[\w-]+)\)")
@@ -46,7 +46,7 @@ BOX = re.compile(
     re.MULTILINE,
 )
 EXERCISE = re.compile(
-    r"^\*\*Exercise (?P<number>\d+\.\d+) \((?P<title>[^)]+)\)\.\*\*(?P<question>.+?)"
+    r"^\*\*Exercise (?P<number>\d+[a-z]?\.\d+) \((?P<title>[^)]+)\)\.\*\*(?P<question>.+?)"
     r"\n+<details><summary>Solution</summary>(?P<solution>.+?)</details>",
     re.MULTILINE | re.DOTALL,
 )

@@ -292,7 +292,8 @@ def learning_goals() -> str:
         title = re.search(r"^# (.+)$", head, re.M).group(1)
         minutes = re.search(r"(\d+) minutes", head).group(1)
         goals = re.findall(r"^- .+[;.]$", head, re.M)
-        head = f"**{{chapter}}`{int(path.name[:2])}`, {escape(title)}** ({minutes} minutes)"
+        number = path.name.partition("_")[0].removeprefix("0")
+        head = f"**{{chapter}}`{number}`, {escape(title)}** ({minutes} minutes)"
         found.append("\n".join([head, "", *goals]))
     return "\n\n".join(found)
 

@@ -17,6 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "_ext"))
 
 import book_tables  # noqa: E402
+from book_chapters import number_of  # noqa: E402
+
+CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.ipynb"))
 
 PAPERS = pytest.mark.parametrize("paper", reproduce.papers(), ids=lambda paper: paper.name)
 
@@ -27,9 +30,9 @@ def page(name: str) -> str:
 
 
 @cache
-def sections(chapter: int) -> dict[int, str]:
-    """What stands in each section of a chapter, by its number."""
-    (path,) = (ROOT / "chapters").glob(f"{chapter:02}_*.ipynb")
+def sections(chapter: str) -> dict[int, str]:
+    """What stands in each section of a chapter, "5" or "1b", by its number."""
+    (path,) = (p for p in CHAPTERS if number_of(f"chapters/{p.stem}") == chapter)
     cells = nbformat.read(path, as_version=4).cells
     text = "\n".join(cell.source for cell in cells)
     parts = re.split(r"^## (\d+)\. ", text, flags=re.M)[1:]
@@ -128,15 +131,15 @@ def test_terms_are_in_order() -> None:
 
 def test_terms_are_introduced_where_the_glossary_says() -> None:
     """The section exists, and speaks of the term."""
-    written = {int(p.name[:2]) for p in (ROOT / "chapters").glob("[0-9]*.ipynb")}
+    written = {number_of(f"chapters/{p.stem}") for p in CHAPTERS}
     missing = []
     for term, definition in glossary():
-        places = re.findall(r"\{chapter\}`(\d+)\.?(\d*)`", definition)
+        places = re.findall(r"\{chapter\}`(\d+[a-z]?)\.?(\d*)`", definition)
         assert places or "how_to_use" in definition, term
         for chapter, section in places:
-            if not section or int(chapter) not in written:
+            if not section or chapter not in written:
                 continue
-            text = re.sub(r"\s+", " ", sections(int(chapter))[int(section)]).lower()
+            text = re.sub(r"\s+", " ", sections(chapter)[int(section)]).lower()
             words = [word[:5] for word in re.findall(r"\w{3,}", term.lower()) if word != "the"]
             if not any(word in text for word in words):
                 missing.append((term, f"{chapter}.{section}"))

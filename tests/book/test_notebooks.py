@@ -18,11 +18,17 @@ MOST_BYTES = 1_500_000
 CELL_LINES, KERNEL_LINES, COLUMNS = 25, 60, 80
 CODE_CELLS = (20, 30)
 WORDS, WORDS_ALLOWED = (1800, 2500), (1500, 3000)
+# Lessons, written anew, are shorter, and most of their code is the reader's own or folded.
+LESSONS = ("01_", "01b_")
+LESSON_WORDS, LESSON_LINES = (1200, 2000), 150
 # Text in front of which a path of somebody's machine begins.
 MACHINE = re.compile(r"(?<![\w.:/])(/(home|root|work|tmp|Users|content|mnt)/|[A-Z]:\\\\?Users)")
 DATA = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
 
 chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+lessons = pytest.mark.parametrize(
+    "path", [p for p in CHAPTERS if p.name.startswith(LESSONS)], ids=lambda path: path.stem
+)
 
 
 def read(path: Path) -> nbformat.NotebookNode:
@@ -143,12 +149,25 @@ def test_cells_can_be_read(path: Path) -> None:
 @chapters
 def test_chapter_is_a_sitting(path: Path) -> None:
     """20 to 30 code cells; 1,800 to 2,500 words are meant, 1,500 to 3,000 allowed."""
+    if path.name.startswith(LESSONS):
+        pytest.skip("a lesson has limits of its own")
     count = len(code_cells(path))
     assert CODE_CELLS[0] <= count <= CODE_CELLS[1]
     prose = sum(words(cell.source) for cell in read(path).cells if cell.cell_type == "markdown")
     assert WORDS_ALLOWED[0] <= prose <= WORDS_ALLOWED[1]
     if not WORDS[0] <= prose <= WORDS[1]:
         warnings.warn(f"{path.name} has {prose} words; meant are {WORDS}", stacklevel=1)
+
+
+@lessons
+def test_lesson_is_what_one_person_can_do(path: Path) -> None:
+    """1,200 to 2,000 words and at most 150 lines of visible code, blanks among it."""
+    cells = read(path).cells
+    prose = sum(words(cell.source) for cell in cells if cell.cell_type == "markdown")
+    assert LESSON_WORDS[0] <= prose <= LESSON_WORDS[1]
+    visible = [cell.source for _, cell in code_cells(path) if "hide-input" not in tags(cell)]
+    assert sum(bool(line.strip()) for s in visible for line in s.split("\n")) <= LESSON_LINES
+    assert any("blank" in tags(cell) for cell in cells), "nothing for the reader to write"
 
 
 @chapters

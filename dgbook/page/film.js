@@ -64,7 +64,7 @@ function (root, spec) {
   spec.columns.forEach(function (_, c) { make("i", gap(c), heads, heading(c)); });
   var lines = spec.rows.map(function (row, n) {
     var line = make("div", "dgf-row" + (row.text ? "" : " more") +
-      (row.kind === "wt" ? " barrier" : "") + (row.changed ? " mark" : "") +
+      (row.kind === "wt" ? " barrier" : "") + (row.changed ? " changed" : "") +
       (row.kind === "none" ? " declares" : ""), list);
     make("b", "", line, row.text ? row.line : "");
     make("code", "", line, row.kind === "fold" ? "    \u22ee " + row.label + " rounds" : row.text);

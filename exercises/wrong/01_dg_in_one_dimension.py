@@ -12,8 +12,8 @@ WRONG = [
         "changes": [
             (
                 "answer-1-3",
-                "return n * a * mean - (1",
                 "return n * a * mean + (1",
+                "return n * a * mean - (1",
             ),
             (
                 "answer-1-4",
@@ -94,8 +94,8 @@ WRONG = [
         "changes": [
             (
                 "answer-3-2",
-                "jump_0 = u[(k - 1) % K, Np - 1]",
-                "jump_0 = u[k - 1 if k > 0 else K - 2, Np - 1]",
+                "- u[(k - 1) % K, Np - 1]",
+                "- u[k - 1 if k > 0 else K - 2, Np - 1]",
             ),
         ],
         "loses": ("test-3-2",),
@@ -106,8 +106,8 @@ WRONG = [
         "changes": [
             (
                 "answer-3-3",
-                "g_0 = real(0.5) * (wind + a)",
-                "g_0 = 0.5 * (wind + a)",
+                "g_0 = real(0.5) * (-a - wind)",
+                "g_0 = 0.5 * (-a - wind)",
             ),
         ],
         "loses": ("test-3-4",),
@@ -151,8 +151,8 @@ WRONG = [
         "changes": [
             (
                 "answer-1-3",
-                "    return n * a * mean - (1 - alpha) * abs(a) / 2 * jump\n",
-                "    return n * a * mean - (1 - alpha) * a / 2 * jump\n",
+                "    return n * a * mean + (1 - alpha) * abs(a) / 2 * jump\n",
+                "    return n * a * mean + (1 - alpha) * a / 2 * jump\n",
             ),
             ("answer-3-1", "for m in range(Np)", "for m in range(2)"),
             ("answer-3-2", "* abs(a)", "* a"),

@@ -174,7 +174,7 @@ function (root, spec) {
         var word = other.cells[c];
         cell.className = (word === undefined ? "" : other.kind + (done[r][c] ? "" : " todo")) + gap(c) +
           (r === last && (!real || c === column) && word !== undefined ? " here" : "");
-        cell.textContent = !thin && typeof word === "number" ? word : "";
+        cell.textContent = !thin && typeof word === "number" && done[r][c] ? word : "";
       });
     });
     // A statement's text stands on its first row; a phone has no other.

@@ -56,10 +56,12 @@ def test_blanks_are_blank_and_solutions_are_right(as_it_is, step: str) -> None:
     [
         ("copy", "j = k * Np + i\n    new", "j = k + i\n    new", "stopped", "of block 0 wrote"),
         ("row", "D[i, m] * u[k", "D[m, i] * u[k", "wrong", "All values"),
-        ("guarded", "state[i] = u[j]\n    cuda.syncthreads()\n", "state[i] = u[j]\n", "stopped", "may not have"),
+        ("guarded", "    cuda.syncthreads()\n    total = float32", "    total = float32", "stopped",
+         "may not have"),
         ("upwind", "u[(k * Np - 1) % u.size]", "u[k * Np - 1]", "stopped", "out of range"),
         ("upwind", "L[i] * (state[0] - left)", "L[i] * (left - state[0])", "wrong", "are wrong"),
-        ("several", "k = cuda.blockIdx.x * E + e", "k = cuda.blockIdx.x + e", "stopped", "of block 0 wrote"),
+        ("several", "k = cuda.blockIdx.x * E + e", "k = cuda.blockIdx.x + e", "stopped",
+         "of block 0 wrote"),
         ("stage", "DT[m, i]", "DT[i, m]", "wrong", "wrong"),
     ],
 )  # fmt: skip

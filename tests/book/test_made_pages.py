@@ -170,6 +170,16 @@ def test_nothing_is_left_as_typed(html: Path, name: str) -> None:
     assert "{ch}" not in article and "{chapter}" not in article and ":::" not in article
 
 
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_are_numbered_by_their_files(html: Path, path: Path) -> None:
+    """In their titles and in the contents beside every page; there are two lessons of chapter 1."""
+    number = number_of(f"chapters/{path.stem}")
+    page = (html / "chapters" / f"{path.stem}.html").read_text(encoding="utf-8")
+    assert f'<h1><span class="section-number">{number}. </span>' in page
+    contents = (html / "chapters" / "intro.html").read_text(encoding="utf-8")
+    assert re.search(rf'href="{path.stem}\.html">{number}\. ', contents)
+
+
 def test_the_index_leads_into_the_chapters(html: Path) -> None:
     """From a term to the section that introduces it, beside its definition."""
     built = (html / "genindex.html").read_text()

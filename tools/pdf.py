@@ -44,6 +44,7 @@ NOT_ON_PAPER = (
 # the file.
 PLAIN = ".highlight :is(.n, .p, .w)"
 MINUTES = 10
+PASSES = 4  # until page numbers no longer move pages; two are usual
 LEAST_TEXT = 60  # characters: more than a running head and a page number
 
 # Equations are drawn, fonts there; then whatever is wider than its column is made smaller.
@@ -268,13 +269,17 @@ def write(pages: Sequence[Chapter], path: Path) -> list[str]:
         page.emulate_media(media="print")
         page.goto(source.as_uri())
         page.evaluate(READY)
-        page.pdf(path=path, print_background=True, **settings)
-        numbers = page_numbers(PdfReader(path))
-        page.evaluate(FILL_IN, numbers)
-        page.pdf(path=path, print_background=True, **settings)
+        numbers, found = {}, None
+        for _ in range(PASSES):
+            page.pdf(path=path, print_background=True, **settings)
+            found = page_numbers(PdfReader(path))
+            if found == numbers:
+                break
+            numbers = found  # longer or shorter than what stood there, they may move pages
+            page.evaluate(FILL_IN, numbers)
         headings = page.evaluate(HEADINGS)
         browser.close()
-    moved = ["filling in page numbers moved pages"] * (page_numbers(PdfReader(path)) != numbers)
+    moved = ["filling in page numbers moved pages"] * (found != numbers)
     return moved + faults(PdfReader(path), headings)
 
 

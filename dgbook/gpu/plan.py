@@ -82,8 +82,8 @@ class LaunchPlan(ABC):
         """Whether a launch asks for its shared memory, so that more than 48 KiB can be had."""
         return False
 
-    def portable(self, capability: Capability) -> bool:
-        """Whether a plan that was the fastest on one GPU is likely to be on another."""
+    def portable(self, shape: Any, capability: Capability) -> bool:
+        """Whether a plan that was the fastest on one GPU is likely to be good on another."""
         return True
 
     def illegal(self, shape: Any, capability: Capability = None) -> str:
@@ -186,7 +186,7 @@ def _read(
     """A plan from a file, or None where it is none today, cannot run or is not worth trying."""
     plans = (tune.as_plan(kind, values) for kind in (type(default), *default.rivals))
     plan = next((plan for plan in plans if plan is not None), None)
-    if plan is None or not (own or plan.portable(capability)):
+    if plan is None or not (own or plan.portable(shape, capability)):
         return None
     return None if plan.illegal(shape, capability) else plan
 

@@ -188,7 +188,7 @@ def fused_rows(operator: reference.Operator, session: Session, every: bool = Tru
     capability = session.device.compute_capability
     plans = [choose(kind, shape, session.device)]
     if every:
-        plans += [shipped(kind, shape, (7, 5)), choose(kind, shape, session.device, "numba")]
+        plans += [shipped(kind, shape), choose(kind, shape, session.device, "numba")]
         plans += [kind.default(shape, capability, name) for name in LANGUAGES if kind.rivals]
     launchers = fused_launchers(operator, session.device)
     states = states_of(launchers(plans[0]))

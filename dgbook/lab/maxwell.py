@@ -139,7 +139,7 @@ def fused_rows(operator: reference.Operator, session: Session, every: bool = Tru
     plans = [choose(FusedPlan, shape, session.device)]
     if every:
         plans += [
-            shipped(FusedPlan, shape, (7, 5)),
+            shipped(FusedPlan, shape),
             choose(FusedPlan, shape, session.device, "numba"),
         ]
     launcher = FusedLauncher(operator, session.device, plans[0])
@@ -572,7 +572,7 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
     tensor, plain = (
         shipped(FusedPlan, fused_shape(operator), capability)
-        for capability in (session.device.compute_capability, (7, 5))
+        for capability in (session.device.compute_capability, None)
     )
     ways = [("ordinary units", plain, ())]
     if tensor.tensor and dtype == "float32":

@@ -11,7 +11,7 @@ import numpy as np
 from dgbook.arguments import check_choice, check_counts
 from dgbook.element import space_dimension
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import REGISTERS, WARP, architecture
+from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, require_legal, rows_of
 from dgbook.nodal.launching import Launcher
 from dgbook.nodal.trace import WAYS, Trace
@@ -24,6 +24,7 @@ TILE = 8  # nodes, and elements or half of them, in a product on tensor cores
 VECTOR_BYTES = 16  # what a thread loads at once
 SPARE = 128  # elements by which states are longer, so that the last block needs no bounds
 MAX_ACCUMULATORS = {"numba": 32, "cuda": 48}  # in registers, of 32 bits for "cuda"
+FEWEST_REGISTERS = 64  # of a thread that plans leave to the compiler
 MAX_WASTE = 0.15  # of a warp's tiles of nodes: more are not worth trying
 TENSOR_REGISTERS = {1: (64, 80, 96), 2: (80, 128), 3: (96, 128), 4: (128, 168), 5: (168, 224)}
 """Of a thread, by tiles of nodes that its warp works on: what a tuner lets the compiler have."""
@@ -84,12 +85,26 @@ class FusedPlan(LaunchPlan):
         """CUDA C++ asks for its shared memory at the launch."""
         return self.language == "cuda"
 
-    def portable(self, capability: Capability) -> bool:
+    def portable(self, shape: NodalShape, capability: Capability) -> bool:
         """On tensor cores only where they multiply much faster than other units.
 
-        Those of consumer cards do not in these precisions.
+        Those of consumer cards do not in these precisions. And only where a multiprocessor holds
+        all `blocks`, or else no fewer warps than of the usual plan: other GPUs have less shared
+        memory than the one on which this plan was the fastest.
         """
-        return not self.tensor or capability in TENSOR_PAYS
+        if capability is None:
+            return not self.tensor
+        if self.tensor and capability not in TENSOR_PAYS:
+            return False
+        usual = self.default(shape, capability, self.language)
+        (blocks, warps), (_, enough) = (p._held(shape, capability) for p in (self, usual))
+        return blocks >= self.blocks or warps >= enough
+
+    def _held(self, shape: NodalShape, capability: tuple[int, int]) -> tuple[int, int]:
+        """Blocks, and warps of them, that a multiprocessor holds if threads have few registers."""
+        threads, shared = self.block(shape), self.shared_bytes(shape)
+        blocks = resident_blocks(architecture(capability), threads, FEWEST_REGISTERS, shared)
+        return blocks, blocks * padded(threads, WARP) // WARP
 
     @classmethod
     def default(cls, shape: NodalShape, capability: Capability = None, variant: str = "") -> Self:
@@ -236,7 +251,8 @@ def _plain_plans(shape: NodalShape, language: str) -> list[FusedPlan]:
             if language == "numba":
                 plans += [FusedPlan("numba", rows, inline, nodes, n) for n in shape.unrolls[1:]]
                 continue
-            blocks = max(1, REGISTERS // (max(64, registers) * padded(rows * wide, WARP)))
+            registers = max(FEWEST_REGISTERS, registers)
+            blocks = max(1, REGISTERS // (registers * padded(rows * wide, WARP)))
             plans += [FusedPlan("cuda", rows, inline, nodes, n, blocks) for n in (1, 2)]
     return plans
 

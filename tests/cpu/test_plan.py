@@ -10,6 +10,7 @@ from dgbook.euler.plan import FusedPlan as EulerPlan
 from dgbook.euler.plan import FusedShape as EulerShape
 from dgbook.gpu import device
 from dgbook.gpu import plan as module
+from dgbook.gpu.limits import architecture, resident_blocks
 from dgbook.gpu.plan import LaunchPlan, choose, shipped
 from dgbook.gpu.tune import file_name, tune
 from dgbook.maxwell.plan import FusedShape
@@ -48,7 +49,7 @@ class Plan(LaunchPlan):
     def block(self, shape):
         return self.count
 
-    def portable(self, capability):
+    def portable(self, shape, capability):
         return not self.trick
 
 
@@ -129,7 +130,8 @@ def test_every_shipped_plan_is_read_and_can_run():
         plan = module._read(usual, line["plan"], shape, (9, 0), True)
         assert asdict(plan) == line["plan"] and plan.language == variant
         first.setdefault((name, shape, variant), plan)
-        if plan.portable((7, 5)):
+        assert plan.portable(shape, (9, 0)), "no GPU loses its own plans by where they may run"
+        if not getattr(plan, "tensor", False):
             anywhere.add((name, shape, variant))
     # Orders 1 to 9 in both languages, in CUDA C++ and acoustics 3 more; order 1, and in CUDA C++ 5
     # and 6 more by precision, of the Bernstein basis; 0 to 6, and 1 to 6.
@@ -139,3 +141,38 @@ def test_every_shipped_plan_is_read_and_can_run():
     assert anywhere == first.keys() - above and len(above) == 2 * 3
     for (name, shape, variant), plan in first.items():
         assert shipped(kinds[name][0], shape, (9, 0), variant) == plan
+
+
+@pytest.mark.parametrize("shape_of", [FusedShape, Shape])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (8, 6), (8, 9)])
+def test_a_plan_of_another_gpu_fills_this_one(shape_of, dtype, capability):
+    """All blocks that it promises are resident, or as many warps as of the usual plan."""
+    limits = architecture(capability)
+
+    def held(plan, shape):
+        return resident_blocks(limits, plan.block(shape), 64, plan.shared_bytes(shape))
+
+    for order in range(1, 10):
+        shape = shape_of(order, dtype)
+        plan = shipped(FusedPlan, shape, capability)
+        usual = FusedPlan.default(shape, capability)
+        warps, enough = (held(p, shape) * -(-p.block(shape) // 32) for p in (plan, usual))
+        assert held(plan, shape) >= plan.blocks or warps >= enough, (order, plan)
+
+
+def test_a_small_multiprocessor_gets_the_usual_plan():
+    """An H200's plan of four blocks with 33,024 bytes each, on a T4, which has 65,536 in all.
+
+    One block, 4 of 32 warps, would be all. Of the usual plan 8,448 bytes hold a block of 4 warps.
+    """
+    shape, t4 = FusedShape(7, "float32"), (7, 5)
+    usual = FusedPlan.default(shape, t4)
+    own = FusedPlan("cuda", 2, 4, 2, 2, blocks=4)
+    assert (own.shared_bytes(shape), own.block(shape)) == (33_024, 128)
+    assert (usual.shared_bytes(shape), usual.block(shape)) == (8304, 128)
+    assert own.portable(shape, (9, 0)) and not own.portable(shape, t4)
+    assert shipped(FusedPlan, shape, t4) == usual
+    assert replace(own, blocks=1).portable(shape, t4), "all that it promises"
+    tiny = FusedShape(1, "float64")  # six of eight blocks are 12 warps, the usual one's are 4
+    assert (shipped(FusedPlan, tiny, t4).blocks, FusedPlan.default(tiny, t4).blocks) == (8, 1)

@@ -70,7 +70,7 @@ def test_products_are_those_of_the_algebra(dtype, cc, instruction, volume, face)
 
 def test_the_plain_kernel_multiplies_no_more_than_the_algebra():
     """Of two columns 6 fused multiply-adds each with D and, of each face, one with LIFT."""
-    shape, plan = Shape(7, "float32"), shipped(FusedPlan, Shape(7, "float32"), (7, 5))
+    shape, plan = Shape(7, "float32"), shipped(FusedPlan, Shape(7, "float32"))
     assert not plan.tensor
     once, twice = (
         compile(kernel(shape, replace(plan, unroll=n)), (), (7, 5)).ptx.count("fma.rn.f32")

@@ -20,15 +20,14 @@ pytestmark = pytest.mark.skipif(GPU.kind != "cuda", reason=GPU.sentence)
 SEED = np.random.SeedSequence().entropy  # fresh inputs in every run
 RANDOM = np.random.default_rng(SEED)
 CELLS = (3, 3, 2)  # 108 elements: no multiple of what a block holds
-KINDS = {"here": (None, "cuda"), "any device": ((7, 5), "cuda"), "numba": (None, "numba")}
+HERE = GPU.compute_capability
+KINDS = {"here": (HERE, "cuda"), "any device": (None, "cuda"), "numba": (HERE, "numba")}
 
 
 def plan_of(kind, order, dtype):
     """The default plan of this device, of one without tensor cores, or of Numba."""
     capability, language = KINDS[kind]
-    return shipped(
-        FusedPlan, FusedShape(order, dtype, True), capability or GPU.compute_capability, language
-    )
+    return shipped(FusedPlan, FusedShape(order, dtype, True), capability, language)
 
 
 def make(order, dtype, plan, periodic=False, materials=True):
@@ -101,7 +100,7 @@ def test_a_recorded_stage_does_the_same(dtype):
 @pytest.mark.parametrize("order", range(4, 10))
 def test_tensor_cores_in_fp32_are_as_exact_as_fp32(order):
     """Split in two and rounded where they are added: unsplit it would be 1000 times as much."""
-    plain = shipped(FusedPlan, FusedShape(order, "float32", True), (7, 5))
+    plain = shipped(FusedPlan, FusedShape(order, "float32", True))
     tensor = shipped(FusedPlan, FusedShape(order, "float32", True), (9, 0))
     case = make(order, "float32", plain)
     if tensor.illegal(case.launcher.shape, GPU.compute_capability):

@@ -1,7 +1,8 @@
 """The least time that an operator can take on a device: its floor.
 
 A stage that must move B bytes and do F flops takes at least max(B / copy bandwidth, F / FMA rate).
-Efficiency is floor over measured time.
+Efficiency is floor over measured time. The FMA rate is that of ordinary units: where flops are the
+limit, a kernel on tensor cores can go below the floor.
 """
 
 import math
@@ -64,6 +65,8 @@ class Ceilings:
 
 def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) -> float:
     """The least time that so many bytes and flops take on a device with these ceilings.
+
+    On ordinary units: tensor cores can go below it.
 
     Parameters
     ----------

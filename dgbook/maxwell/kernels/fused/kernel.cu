@@ -8,7 +8,8 @@
 // neighbor are mine up to signs and sums; and two numbers per face node are
 // lifted, not six.
 //
-// threads.cuh says who works on what. A multiprocessor shall hold BLOCKS blocks;
+// threads_plain.cuh and threads_tensor.cuh say who works on what, threads.cuh takes
+// one of them. A multiprocessor shall hold BLOCKS blocks;
 // some of the plans that win then keep some registers in local memory.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP, NFP, those

@@ -3,6 +3,7 @@
 That is the fastest legal one that is known: what ``python -m dgbook tune`` found on this GPU, else
 what is shipped for it in ``plans/``, or for another GPU, else the plan that is usual. The files are
 the tuner's own: one for each GPU, a line of JSON for each plan, of a subject the fastest first.
+``tools/ship_plans.py`` makes them of what ``tune`` remembers.
 """
 
 from __future__ import annotations

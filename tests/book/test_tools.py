@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -20,6 +21,9 @@ import numpy as np
 import pytest
 from nbclient.exceptions import CellExecutionError
 
+import dgbook
+from dgbook.gpu.plan import SHIPPED
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,6 +37,7 @@ def load(name: str) -> ModuleType:
 
 
 runner, execute, address = load("test_all"), load("execute"), load("address")
+ship_plans = load("ship_plans")
 
 # Plugins take ten times as long to load as these tests to run.
 BARE = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -348,3 +353,59 @@ def test_the_versions_of_python_that_are_named_are_tested() -> None:
     matrix = ", ".join(f'"{version}"' for version in named)
     assert f"python-version: [{matrix}]" in (ROOT / ".github/workflows/book.yml").read_text()
     assert f"Python {named[0]} to {named[-1]}" in (ROOT / "README.md").read_text()
+
+
+# -------------------------------------------------------------------------------- shipped plans
+
+
+def timing(seconds: float | None, plan: dict, **changes) -> dict:
+    """A line of a file of timings, as the tuner writes it."""
+    return {
+        "name": "maxwell/fused/cuda", "device": "Test 9000", "order": 3, "dtype": "float32",
+        "dgbook": dgbook.__version__, "plan": plan, "seconds_median": seconds, "seconds_iqr": 0.0,
+        "samples": 20, "failure": "", "fatal": False,
+    } | changes  # fmt: skip
+
+
+def test_the_fastest_plans_are_shipped(tmp_path, monkeypatch):
+    """And what was shipped stays where nothing faster is known, in the order that it had."""
+    tensor, other, plain, slow = ({"rows": n, "tensor": n < 3} for n in (1, 2, 3, 4))
+    numba = {"name": "maxwell/fused/numba"}
+    timings = [
+        timing(5e-4, slow),
+        timing(1e-4, plain),  # timed again below
+        timing(2e-4, tensor),
+        timing(3e-4, plain),
+        timing(2.5e-4, other),
+        timing(None, {"rows": 5, "tensor": False}, failure="RuntimeError: it failed"),
+        timing(1e-5, slow, dgbook="0.0"),
+        timing(1e-5, {"w_p": 1}, name="maxwell/paper/lift"),
+        timing(7e-4, {"rows": 8, "tensor": False}, order=4),
+        timing(8e-4, slow, order=4),
+        timing(9e-4, tensor, order=5),
+    ]
+    old = [timing(None, slow), timing(6e-4, slow, order=7), timing(6e-4, slow, **numba)]
+    (tmp_path / "plans").mkdir()
+    path, file = tmp_path / "plans" / "Test-9000.jsonl", tmp_path / "Test-9000.jsonl"
+    for name, lines in ((path, old), (file, timings)):
+        name.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    monkeypatch.setattr(ship_plans, "SHIPPED", path.parent)
+    monkeypatch.setattr(sys, "argv", ["ship_plans.py", str(file)])
+    ship_plans.main()
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    assert written == [timings[i] for i in (2, 3)] + old[1:] + [timings[i] for i in (8, 10)]
+    file.write_text(json.dumps(timings[7]))
+    with pytest.raises(SystemExit, match="no timing of a kernel"):
+        ship_plans.main()
+    assert [json.loads(line) for line in path.read_text().splitlines()] == written
+
+
+def test_shipped_plans_are_what_the_script_ships():
+    (path,) = SHIPPED.glob("*.jsonl")
+    groups = {}
+    for line in ship_plans.read(path):
+        groups.setdefault(ship_plans.subject(line), []).append(line)
+    ranked = [line | {"seconds_median": i} for g in groups.values() for i, line in enumerate(g)]
+    found = ship_plans.fastest(ranked)
+    assert found.keys() == groups.keys()
+    assert all([x["plan"] for x in found[s]] == [x["plan"] for x in groups[s]] for s in groups)

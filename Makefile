@@ -5,7 +5,7 @@
 #   make pdf          build the pages and print them into one PDF, with a Chromium
 #   make test         everything that can be tested without a GPU
 #   make live         open the chapters in JupyterLab
-#   make gpu          with a CUDA device: test on it, write records, run the chapters, store outputs
+#   make gpu          with a CUDA device: test on it, write most records, run the chapters
 #   make assignments  make the students' versions of the assignments
 #   make grade        grade what lies in exercises/submitted
 #   make lock         renew requirements*.txt from requirements*.in (needs uv)
@@ -42,14 +42,19 @@ gpu: .venv/made
 	$(RUN) -m dgbook bench machine
 	$(RUN) -m dgbook bench linear
 	$(RUN) -m dgbook bench linear --every-plan --orders 3..4 --dtypes float32
-	$(RUN) -m dgbook tune maxwell --dtypes float32
-	$(RUN) -m dgbook bench maxwell stage variants table2 scattering
-	$(RUN) -m dgbook bench maxwell plans --orders 4 --dtypes float32 --dofs 8000000
+	$(RUN) -m dgbook tune maxwell
+	$(RUN) -m dgbook bench maxwell stage table2
+	$(RUN) -m dgbook bench maxwell variants --dtypes float32 --dofs 30000000
+	$(RUN) -m dgbook bench maxwell scattering --orders 4 --dtypes float32
+	$(RUN) -m dgbook bench maxwell plans --dtypes float32 --dofs 8000000
 	$(RUN) -m dgbook bench maxwell sizes --orders 2..7 --dtypes float32
 	$(RUN) -m dgbook tune euler
-	$(RUN) -m dgbook bench euler stage blocks sizes kernels levers counters vortex figure2
-	$(RUN) -m dgbook tune acoustics --dtypes float32
-	$(RUN) -m dgbook bench acoustics stage parts error --dtypes float32
+	$(RUN) -m dgbook bench euler stage blocks sizes kernels counters figure2
+	$(RUN) -m dgbook bench euler levers --orders 1..4
+	$(RUN) -m dgbook bench euler vortex --dtypes float64
+	$(RUN) -m dgbook tune acoustics
+	$(RUN) -m dgbook bench acoustics stage
+	$(RUN) -m dgbook bench acoustics parts error --dtypes float32
 	$(RUN) -m dgbook bench hdg product tables sizes cores solve
 	$(RUN) -m dgbook bench swept launch step cores
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -23,6 +25,7 @@ from nbclient.exceptions import CellExecutionError
 
 import dgbook
 from dgbook.gpu.plan import SHIPPED
+from dgbook.lab import euler, records
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -409,3 +412,45 @@ def test_shipped_plans_are_what_the_script_ships():
     found = ship_plans.fastest(ranked)
     assert found.keys() == groups.keys()
     assert all([x["plan"] for x in found[s]] == [x["plan"] for x in groups[s]] for s in groups)
+
+
+# ------------------------------------------------------------------------------- records on a GPU
+
+
+def benches() -> list[tuple[str, argparse.Namespace]]:
+    """What `make gpu` measures: a family and its options, for each `bench` in the Makefile."""
+    lines = re.findall(r"-m dgbook bench (\w+)(.*)", (ROOT / "Makefile").read_text())
+    found = []
+    for family, options in lines:
+        parser = argparse.ArgumentParser()
+        importlib.import_module(f"dgbook.cli.{family}").add_bench_arguments(parser)
+        found.append((family, parser.parse_args(options.split())))
+    return found
+
+
+def names_of(family: str, options: argparse.Namespace) -> list[str]:
+    """The records that a `bench` writes."""
+    if family == "linear":
+        return ["linear/plans" if options.every_plan else "linear/stage"]
+    return [f"{family}/{what}" for what in getattr(options, "what", ["probes"])]
+
+
+def test_make_gpu_measures_what_records_hold():
+    """Or the newer file, of less, would stand before the fuller one."""
+    written = {name for family, options in benches() for name in names_of(family, options)}
+    for family, options in benches():
+        for name in names_of(family, options):
+            rows = records.load(name).rows
+            if hasattr(options, "orders"):
+                default = euler.ORDERS.get(name.removeprefix("euler/"), ())
+                orders = set(options.orders or default)
+                assert {row["order"] for row in rows} <= orders, name
+            if hasattr(options, "dtypes"):
+                assert {row["dtype"] for row in rows} <= set(options.dtypes), name
+    assert len(written) == sum(len(names_of(*bench)) for bench in benches()), "each once"
+    others = {record.name for record in records.all_records()} - written
+    assert others == {
+        f"{family}/{what.strip('` ')}"
+        for family, names in re.findall(r"`(\w+)/\{([\w, ]+)\}`", (ROOT / "README.md").read_text())
+        for what in names.split(",")
+    }

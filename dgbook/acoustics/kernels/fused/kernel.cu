@@ -9,7 +9,7 @@
 // all W_i of a node or, in fp64, p and W_1 or W_2 and W_3: an element has those
 // of all nodes, then the others of all nodes.
 //
-// threads_plain.cuh and threads_tensor.cuh say who works on what, threads.cuh takes
+// threads_plain.cuh and threads_tensor.cuh say who works on what; threads.cuh takes
 // one of them. A multiprocessor shall hold BLOCKS blocks.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP, NFP, those

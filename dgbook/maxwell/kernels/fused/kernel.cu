@@ -8,9 +8,9 @@
 // neighbor are mine up to signs and sums; and two numbers per face node are
 // lifted, not six.
 //
-// threads_plain.cuh and threads_tensor.cuh say who works on what, threads.cuh takes
-// one of them. A multiprocessor shall hold BLOCKS blocks;
-// some of the plans that win then keep some registers in local memory.
+// threads_plain.cuh and threads_tensor.cuh say who works on what; threads.cuh takes
+// one of them. A multiprocessor shall hold BLOCKS blocks; some of the plans that win
+// then keep some registers in local memory.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP, NFP, those
 // of threads.cuh, BLOCKS, MATERIALS (the impedance varies), KEEP (u stays in
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     add_lifted(rates, place, shared, lift);
     __syncthreads();
 
-    // 5. Put du/dt where the update finds it.
+    // 5. Put du/dt where the update finds it: lift.cuh or lift_tensor.cuh.
     store_rates(rates, place, shared);
     __syncthreads();
 

@@ -56,8 +56,8 @@ class Solver(LinearSolver):
         How they are launched; if not given, what the tuner remembers for this GPU, or a default.
     method : {"lsrk45", "ndb14"}
         The Runge-Kutta method: five stages, or fourteen with a step that is 4.0 times as long where
-        an upwind flux limits it. The step is then so long that from N = 5 on its own error may
-        show, see `dgbook.time.ndb14`.
+        an upwind flux limits it. On uniform meshes from N = 5 on its own error limits the step
+        before that, see `accurate_dt`.
 
     Raises
     ------

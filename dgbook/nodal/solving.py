@@ -208,9 +208,10 @@ class NodalSolver(ABC):
         t_end : float
         dt : float, optional
             The longest step; the interval is divided evenly. If not given, that of the family's
-            ``stable_dt``. Linear equations take ``cfl_dt()`` instead where that needs fewer than
-            50 steps, since to find the longest stable step costs 20 to 100 right-hand sides; give
-            ``dt=solver.stable_dt()`` to runs in many short pieces, which then find it once.
+            ``stable_dt``. Linear equations take ``accurate_dt()`` if it is shorter, and
+            ``cfl_dt()`` where that needs fewer than 50 steps, since to find the longest stable step
+            costs 20 to 100 right-hand sides; give ``dt=solver.stable_dt()`` to runs in many short
+            pieces, which then find it once.
         t : float
         progress : bool
             Show a progress bar.

@@ -1,89 +1,85 @@
-"""CUDA C++ on the CPU: the threads of a block are fibers that take turns at every barrier.
+"""CUDA C++ on the CPU: compiled by g++, block after block, warp after warp, thread after thread.
 
-For kernels whose only shared memory is `extern __shared__ VECTOR memory[]`, and without what a CPU
-cannot say: a kernel leaves its inline assembly to devices (`#if __CUDA_ARCH__`). What a barrier
-forgotten does shows up, since threads run in one order in every other block and in the opposite
-one in the rest. g++ compiles it, which a test should look for.
+A thread is a fiber that runs up to its next barrier. A warp goes on until all of its threads wait
+for the block, and only then the next warp runs, in every other block from the last to the first,
+so that a forgotten `__syncthreads` shows as wrong numbers. Shared memory is NaN when a block
+begins; asynchronous copies arrive when the thread waits for them; inline assembly, products on
+tensor cores among it, becomes calls of functions in emulation.h that do what PTX says the
+instruction does, so that a fragment in the wrong lane or an operand in the wrong place is seen.
+
+What is refused: threads of a warp or block that meet at different barriers, writes to shared memory
+beyond what the launch asks for, and addresses that the process has not.
+
+What it cannot see: races inside a warp whose threads happen to run in a harmless order, those
+between blocks, bank conflicts and other costs; global memory read or written outside of an array
+but inside the process; a block too large for a device, and what its compiler makes of the code (the
+compile tier looks at that). Rounding is that of g++: no fused multiply-adds, and sums of tensor
+cores are cut off once, not in the device's own, unpublished steps.
 """
 
 from __future__ import annotations
 
 import ctypes
+import re
+import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
+from dgbook.gpu import Device, device
 from dgbook.gpu.source import CudaKernel
 
-BEFORE = r"""
-#include <cstring>
-#include <limits>
-#include <ucontext.h>
-#include <vector>
-#define __device__
-#define __global__
-#define __shared__
-#define __restrict__
-#define __launch_bounds__(...)
-struct float4 { float x, y, z, w; };
-struct double2 { double x, y; };
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-static struct { unsigned x, y, z; } threadIdx, blockIdx;
-static ucontext_t scheduler;
-static std::vector<ucontext_t> threads;
-static std::vector<int> barriers, finished;
-static int current;
-static void __syncthreads()
-{
-    ++barriers[current];
-    swapcontext(&threads[current], &scheduler);
-}
-static void __syncwarp() { __syncthreads(); }
-template <class T> T __ldcs(const T* from) { return *from; }
-template <class T> void __stcs(T* to, T value) { *to = value; }
-"""
+HEADER = Path(__file__).with_name("emulation.h")
+# Checked jumps (_FORTIFY_SOURCE) refuse those between stacks.
+OPTIONS = (
+    *("-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
+    f"-I{HEADER.parent}",
+)
+TYPES = {"f4": "float", "f8": "double", "i4": "int", "u4": "unsigned"}
 
-AFTER = r"""
-VECTOR memory[1 << 14];
-static void** given;
-static void thread()
-{
-    CALL;
-    finished[current] = 1;
-}
-extern "C" int run(int blocks, int count, void** arguments)
-{
-    const size_t size = 1 << 17;
-    std::vector<char> stacks(size * count);
-    given = arguments;
-    for (int block = 0; block < blocks; ++block) {
-        for (size_t i = 0; i < sizeof(memory) / sizeof(REAL); ++i)
-            ((REAL*)memory)[i] = std::numeric_limits<REAL>::quiet_NaN();
-        blockIdx.x = block;
-        threads.assign(count, ucontext_t()), barriers.assign(count, 0), finished.assign(count, 0);
-        for (int i = 0; i < count; ++i) {
-            getcontext(&threads[i]);
-            threads[i].uc_stack.ss_sp = &stacks[size * i];
-            threads[i].uc_stack.ss_size = size;
-            threads[i].uc_link = &scheduler;
-            makecontext(&threads[i], thread, 0);
-        }
-        while (!finished[0])
-            for (int i = 0; i < count; ++i) {
-                threadIdx.x = current = block % 2 ? count - 1 - i : i;
-                if (finished[current])
-                    return 1;
-                swapcontext(&scheduler, &threads[current]);
-            }
-        for (int i = 0; i < count; ++i)
-            if (!finished[i] || barriers[i] != barriers[0])
-                return 1;
-    }
-    return 0;
-}
-"""
+
+def device_of(capability: tuple[int, int]) -> Device:
+    """The simulator with a compute capability, for which launchers prepare kernels in CUDA C++."""
+    return replace(device("simulator"), compute_capability=capability)
+
+
+needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+
+
+def translated(code: str) -> str:
+    """CUDA C++ as g++ takes it behind emulation.h: assembly is called by name."""
+    room = r"\1* const \2 = (\1*)emulated::memory;"
+    code = re.sub(r"extern __shared__ (\w+) (\w+)\[\];", room, code)
+    return re.sub(r"\basm\s*(?:volatile)?\s*\((.*?)\);", _call, code, flags=re.DOTALL)
+
+
+def _call(assembly: re.Match) -> str:
+    """One instruction: `asm("name %0, {%1};" : "=f"(x) : "f"(y));` becomes `name(x, y);`."""
+    text, rest = re.fullmatch(r'\s*((?:"[^"]*"\s*)+)(.*)', assembly[1], re.DOTALL).groups()
+    instruction = "".join(re.findall(r'"([^"]*)"', text)).rstrip(";")
+    if not instruction:
+        return ";"
+    assert ";" not in instruction, f"several instructions in one: {instruction}"
+    rest = re.sub(r':\s*"memory"\s*$', "", rest)
+    operands = re.split(r'[:,]\s*"[=+]?[a-z]"\s*(?=\()', rest)[1:]
+    name, _, places = instruction.partition(" ")
+    places = re.sub(r"[{}\[\]]", "", places)
+    given = re.sub(r"%(\d+)", lambda place: operands[int(place[1])].strip(), places)
+    return f"{re.sub(r'[^0-9A-Za-z]+', '_', name)}({given});"
+
+
+def emulate(launcher: Any, folder: Path) -> None:
+    """Let a launcher made for such a device run its kernel here; `folder` is for files."""
+    capability = launcher.device.compute_capability
+    launcher.kernel = Emulated(launcher.kernel, folder, capability)
+
+
+class EmulationError(Exception):
+    """A kernel did what no device would have run to an end in a defined way."""
 
 
 class Emulated:
@@ -94,25 +90,38 @@ class Emulated:
     kernel : CudaKernel
     folder : Path
         Where files may be written.
+    capability : tuple of two ints
+        The device's: which way the source takes where it asks for `__CUDA_ARCH__`.
+
+    Raises
+    ------
+    EmulationError
+        By a launch, for what is refused.
     """
 
-    def __init__(self, kernel: CudaKernel, folder: Path) -> None:
+    def __init__(self, kernel: CudaKernel, folder: Path, capability: tuple[int, int]) -> None:
         self.kernel = kernel
+        defines = {"__CUDA_ARCH__": "{}{}0".format(*capability), **kernel.defines}
         arguments = []
         for i, parameter in enumerate(kernel.parameters):
-            kind = {"f4": "float", "f8": "double", "u4": "unsigned"}[parameter.dtype.str[1:]]
             star = "" if parameter.pointer else "*"
-            arguments.append(f"{star}({kind}*)given[{i}]")
-        after = AFTER.replace("CALL", f"{kernel.name}({', '.join(arguments)})")
+            arguments.append(f"{star}({TYPES[parameter.dtype.str[1:]]}*)arguments[{i}]")
+        lines = [
+            f'#include "{HEADER.name}"',
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            translated(kernel.code),
+            'extern "C" { void** arguments; }',
+            f"static void emulated::call() {{ {kernel.name}({', '.join(arguments)}); }}",
+        ]
         source, library = folder / "kernel.cpp", folder / "kernel.so"
-        source.write_text(BEFORE + kernel.code + after, encoding="utf-8")
-        macros = [f"-D{name}={value}" for name, value in kernel.defines.items()]
-        options = ["-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-shared", "-fPIC", *macros]
-        subprocess.run(["g++", *options, "-o", library, source], check=True)
-        self.run = ctypes.CDLL(str(library)).run
+        source.write_text("\n".join(lines), encoding="utf-8")
+        command = ["g++", *OPTIONS, "-shared", "-fPIC", source, "-o", library]
+        subprocess.run(command, check=True)
+        self.library = ctypes.CDLL(str(library))
+        self.library.run.restype = ctypes.c_char_p
 
     def __getitem__(self, configuration: tuple) -> object:
-        blocks, threads, _ = configuration
+        blocks, threads, shared = (*configuration, 0)[:3]
 
         def launch(*values: object) -> None:
             kept = [
@@ -120,6 +129,10 @@ class Emulated:
                 for parameter, value in zip(self.kernel.parameters, values, strict=True)
             ]
             pointers = (ctypes.c_void_p * len(kept))(*(array.ctypes.data for array in kept))
-            assert not self.run(blocks, threads, pointers), "threads meet at different barriers"
+            given = ctypes.c_void_p.in_dll(self.library, "arguments")
+            given.value = ctypes.addressof(pointers)
+            trouble = self.library.run(blocks, threads, ctypes.c_size_t(shared))
+            if trouble:
+                raise EmulationError(f"kernel {self.kernel.name}: {trouble.decode()}")
 
         return launch

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dgbook.gpu.source import CudaKernel
+from dgbook.lab.maxwell import EditedKernel
 from dgbook.page.show import source
 
 
@@ -53,3 +55,28 @@ class Mistake:
         """The wrong kernel."""
         made = remade(self.name, self.functions, self.right, self.wrong)
         return made[self.functions[-1].__name__](*arguments)
+
+
+@dataclass(frozen=True)
+class CudaMistake:
+    """What is wrong in a kernel in CUDA C++, and the text that makes it so.
+
+    Attributes
+    ----------
+    right, wrong : str
+        What stands once in the source, and what is put in its place.
+    order, dtype, capability
+        For which the kernel is made, with the plan that is shipped.
+    """
+
+    name: str
+    right: str
+    wrong: str
+    order: int = 4
+    dtype: str = "float32"
+    capability: tuple[int, int] = (9, 0)
+
+    def make(self, kernel: CudaKernel) -> CudaKernel:
+        """The wrong kernel."""
+        assert kernel.code.count(self.right) == 1, f"{self.name}: the text has changed"
+        return EditedKernel(kernel, [(self.right, self.wrong)])

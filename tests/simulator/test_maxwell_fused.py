@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from broken import maxwell_fused as broken
+from broken import maxwell_fused_cuda as broken_cuda
+from emulation import EmulationError, device_of, emulate, needs_compiler
 from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
 
@@ -23,9 +25,20 @@ RANDOM = np.random.default_rng(5)
 PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}
 
 
-def make(order, dtype, periodic=False, materials="vacuum", cells=(1, 1, 1), plan=None):
+def make(
+    order,
+    dtype,
+    periodic=False,
+    materials="vacuum",
+    cells=(1, 1, 1),
+    plan=None,
+    device=SIMULATOR,
+    roundings=60,
+):
     """A launcher, the same operator in float64, random states and boundary data at t = 0.3."""
-    mesh = box(cells, periodic=True) if periodic else scrambled(box(cells), RANDOM, 0.15)
+    mesh = box(cells, periodic=periodic)
+    if not periodic:
+        mesh = scrambled(mesh, RANDOM, 0.15 / max(cells))
     epsilon, mu = {
         "vacuum": (1.0, 1.0),
         "uniform": (2.0, 3.0),
@@ -42,11 +55,12 @@ def make(order, dtype, periodic=False, materials="vacuum", cells=(1, 1, 1), plan
     u, res = RANDOM.standard_normal((2, 6, mesh.K, double.element.Np)).astype(dtype)
     data = reference.boundary_data(double, 0.3)
     return Case(
-        launcher=FusedLauncher(operator(dtype), SIMULATOR, plan),
+        launcher=FusedLauncher(operator(dtype), device, plan),
         u=u,
         res=res,
         data=(data if data.size else np.zeros(1)).astype(dtype).ravel(),
         rhs=reference.rhs(double, u.astype(np.float64), 0.3),
+        roundings=roundings,
     )
 
 
@@ -187,3 +201,45 @@ def test_the_tuner_gets_the_default_and_others():
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected(mistake):
     make(2, "float64", materials="pieces").check_rejected(mistake)
+
+
+# -- CUDA C++ ------------------------------------------------------------------------------------
+
+
+def make_cuda(order, dtype, capability, materials="pieces"):
+    """As on a device; 36 elements, which no plan takes in one block."""
+    plan = shipped(FusedPlan, FusedShape(order, dtype, True), capability)
+    return make(
+        order,
+        dtype,
+        materials=materials,
+        cells=(3, 2, 1),
+        plan=plan,
+        device=device_of(capability),
+        roundings=100,  # some hundred sums; in fp32 tensor cores lose 2 bits of each product
+    )
+
+
+@needs_compiler
+@pytest.mark.parametrize("capability", [(7, 5), (9, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", range(1, 10))
+def test_cuda(order, dtype, capability, tmp_path):
+    """On the CPU, with the plans for an H200 and for any device, on tensor cores and without."""
+    case = make_cuda(order, dtype, capability, ("uniform", "pieces")[order % 2])
+    plan = case.launcher.plan
+    assert plan.tensor == (capability == (9, 0) and (dtype == "float64" or order > 3))
+    emulate(case.launcher, tmp_path)
+    case.check_stage()
+    case.check_rhs()
+    case.check_first_stage()
+
+
+@needs_compiler
+@pytest.mark.parametrize("mistake", broken_cuda.MISTAKES, ids=lambda m: m.name)
+def test_wrong_cuda_is_rejected(mistake, tmp_path):
+    case = make_cuda(mistake.order, mistake.dtype, mistake.capability)
+    case.launcher.kernel = mistake.make(case.launcher.kernel)
+    emulate(case.launcher, tmp_path)
+    with pytest.raises((AssertionError, EmulationError)):
+        case.check_stage()

@@ -7,7 +7,6 @@
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
-#include <memory>
 #include <ucontext.h>
 #include <vector>
 
@@ -121,7 +120,7 @@ static const char* run_block(int count, size_t bytes, bool backward)
 extern "C" const char* run(int blocks, int count, size_t bytes)
 {
     const size_t size = 1 << 17;
-    const std::unique_ptr<char[]> stacks(new char[size * count]);
+    char* const stacks = new char[size * count];
     const char* trouble = nullptr;
     struct sigaction ours = {}, theirs;
     ours.sa_handler = leave;
@@ -142,6 +141,7 @@ extern "C" const char* run(int blocks, int count, size_t bytes)
             trouble = run_block(count, bytes, block % 2);
         }
     sigaction(SIGSEGV, &theirs, nullptr);
+    delete[] stacks;
     return trouble;
 }
 }   // namespace emulated

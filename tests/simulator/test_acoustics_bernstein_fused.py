@@ -1,7 +1,6 @@
 """The fused Bernstein-Bezier kernels, thread by thread, against the reference."""
 
 import math
-import shutil
 from dataclasses import replace
 from fractions import Fraction
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 from acoustics_cases import device_data, operators
 from broken import acoustics_bernstein_fused as broken
-from emulation import Emulated
+from emulation import device_of, emulate, needs_compiler
 from fused_stages import Case
 
 from dgbook.acoustics import reference
@@ -29,13 +28,13 @@ T = 0.3
 SMALL = BernsteinFusedPlan("numba", 32, 2, 2)
 
 
-def make(order, dtype="float64", plan=SMALL, **options):
+def make(order, dtype="float64", plan=SMALL, device=SIMULATOR, **options):
     """A launcher, the same operator in float64, random states and boundary data at t = 0.3."""
     random = np.random.default_rng(order)
     operator, double = operators(order, dtype, "bernstein", random, **options)
     u, res = random.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
     return Case(
-        launcher=BernsteinFusedLauncher(operator, SIMULATOR, plan),
+        launcher=BernsteinFusedLauncher(operator, device, plan),
         u=u,
         res=res,
         data=SIMULATOR.array(device_data(double, T, dtype)),
@@ -108,17 +107,19 @@ def test_wrong_arrays_are_noticed(name):
         case.check_stage()
 
 
-@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
-@pytest.mark.parametrize(
-    ("order", "dtype", "plan"),
-    [(3, "float32", (32, 2, 2)), (4, "float64", (64, 5, 1))],
-)
-def test_cuda(order, dtype, plan, tmp_path):
-    """On the CPU: teams of a warp; and two points of the faces a thread, of more warps."""
-    case = make(order, dtype, BernsteinFusedPlan("cuda", *plan), cells=(2, 1, 1))
-    case.launcher.kernel = Emulated(case.launcher.kernel, tmp_path)
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", range(1, 10))
+def test_cuda(order, dtype, tmp_path):
+    """On the CPU: teams of a warp, and larger ones; with asynchronous copies and without."""
+    capability = ((7, 5), (9, 0))[order % 2]
+    plan = BernsteinFusedPlan.default(Shape(order, dtype), capability, "cuda")
+    flux = ("upwind", "penalty")[order // 2 % 2]
+    case = make(order, dtype, plan, device_of(capability), flux=flux, cells=(3, 2, 1))
+    emulate(case.launcher, tmp_path)
     case.check_stage()
     case.check_rhs()
+    case.check_first_stage()
 
 
 # -- tables --------------------------------------------------------------------------------------

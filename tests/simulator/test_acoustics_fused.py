@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from acoustics_cases import device_data, operators
 from broken import acoustics_fused as broken
+from emulation import device_of, emulate, needs_compiler
 from fused_stages import Case
 
 from dgbook.acoustics import reference
@@ -21,14 +22,14 @@ PLANS = {1: (8, 2, 1), 2: (2, 2, 2, 2), 3: (1, 2, 2, 4)}
 T = 0.3
 
 
-def make(order, dtype="float64", plan=None, basis="nodal", **options):
+def make(order, dtype="float64", plan=None, basis="nodal", device=SIMULATOR, **options):
     """A launcher, the same operator in float64, random states and boundary data."""
     random = np.random.default_rng(order)
     operator, double = operators(order, dtype, basis, random, **options)
     plan = plan or FusedPlan("numba", *PLANS[order])
     u, res = random.standard_normal((2, 4, double.mesh.K, double.basis.element.Np)).astype(dtype)
     return Case(
-        launcher=FusedLauncher(operator, SIMULATOR, plan),
+        launcher=FusedLauncher(operator, device, plan),
         u=u,
         res=res,
         data=device_data(double, T, dtype),
@@ -242,3 +243,28 @@ def test_wrong_kernels_are_rejected(mistake):
 @pytest.mark.parametrize("mistake", broken.MISTAKES[::5], ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected_in_the_other_basis(mistake):
     make(2, basis="bernstein").check_rejected(mistake)
+
+
+# -- CUDA C++ ------------------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.parametrize("capability", [(7, 5), (9, 0)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", range(1, 10))
+def test_cuda(order, dtype, capability, tmp_path):
+    """On the CPU, with the plans for an H200 and for any device; 36 elements are some blocks."""
+    plan = shipped(FusedPlan, Shape(order, dtype), capability)
+    case = make(
+        order,
+        dtype,
+        plan,
+        basis=("nodal", "bernstein")[order % 3 == 2],
+        device=device_of(capability),
+        flux=("upwind", "penalty")[order % 2],
+        cells=(3, 2, 1),
+    )
+    emulate(case.launcher, tmp_path)
+    case.check_stage()
+    case.check_rhs()
+    case.check_first_stage()

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from broken import euler_fused as broken
+from emulation import device_of, emulate, needs_compiler
 from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 
 from dgbook.check import RaceError, SimulatorError
@@ -24,7 +25,16 @@ TIMES = (0.3, 0.31, 0.32)
 STEP = 0.02
 
 
-def make(order, dtype, flux="roe", periodic=False, cells=(2, 3), state=strong_jumps, plan=SMALL):
+def make(
+    order,
+    dtype,
+    flux="roe",
+    periodic=False,
+    cells=(2, 3),
+    state=strong_jumps,
+    plan=SMALL,
+    device=SIMULATOR,
+):
     """A launcher, the same operator in float64, a random state and boundary data."""
     random = np.random.default_rng(order)
     mesh = mesh_of(periodic, cells, random)
@@ -33,7 +43,7 @@ def make(order, dtype, flux="roe", periodic=False, cells=(2, 3), state=strong_ju
         reference.assemble(mesh, NodalElement(2, order), flux, boundary, precision)
         for precision in (dtype, "float64")
     )
-    launcher = FusedLauncher(operator, SIMULATOR, plan)
+    launcher = FusedLauncher(operator, device, plan)
     data = [reference.boundary_data(double, t) for t in TIMES]
     return SimpleNamespace(
         launcher=launcher,
@@ -274,3 +284,38 @@ def test_wrong_kernels_are_rejected(mistake):
     except (AssertionError, SimulatorError):
         return
     pytest.fail("nobody noticed")
+
+
+# -- CUDA C++ ------------------------------------------------------------------------------------
+
+
+def check_cuda(folder, order, dtype, plan, capability, flux="roe"):
+    """du/dt of strong jumps in three tiles and, where it is stable, a step of a breeze."""
+    jumps, breeze = (
+        make(order, dtype, flux, cells=cells, state=state, plan=plan, device=device_of(capability))
+        for cells, state in (((7, 5), strong_jumps), ((2, 3), a_breeze))
+    )
+    emulate(jumps.launcher, folder)
+    check_rhs(jumps)
+    breeze.launcher.kernel = jumps.launcher.kernel
+    if order > 3:
+        return
+    assert_close(breeze, *step(breeze))
+    assert breeze.launcher.bad[0] == HEALTHY
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", range(7))
+def test_cuda(order, dtype, tmp_path):
+    """On the CPU: plans for an H200 and for any device, and all fluxes, in turn."""
+    flux, capability = ("roe", "rusanov", "hllc")[order % 3], ((7, 5), (9, 0))[order % 2]
+    plan = shipped(FusedPlan, FusedShape(order, dtype, flux), capability)
+    check_cuda(tmp_path, order, dtype, plan, capability, flux)
+
+
+@needs_compiler
+@pytest.mark.parametrize("option", [{"passes": 4}, {"copied": True}, {"shared": True}], ids=str)
+def test_cuda_of_every_kind(option, tmp_path):
+    """Passes that do not divide the nodes; matrices or states in shared memory."""
+    check_cuda(tmp_path, 3, "float64", FusedPlan("cuda", 32, 1, 2, **option), (9, 0))

@@ -1,14 +1,13 @@
 """What "How to use this book" says about taking a kernel home, as it stands there."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import page_code
 import pytest
-from emulation import AFTER, BEFORE
+from emulation import HEADER, OPTIONS, needs_compiler, translated
 
 from dgbook.maxwell import Solver
 
@@ -16,7 +15,6 @@ from dgbook.maxwell import Solver
 RUNTIME = """
 #include <cstdlib>
 #include <functional>
-struct float2 { float x, y; };
 enum { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum { cudaFuncAttributeMaxDynamicSharedMemorySize };
 static void cudaMalloc(void** there, size_t size) { *there = aligned_alloc(16, (size + 15) & -16); }
@@ -59,7 +57,7 @@ def test_a_kernel_of_ones_own_is_tuned(capsys):
     assert printed in map(str, names["plans"])
 
 
-@pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+@needs_compiler
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_program_computes_what_the_solver_does(dtype):
     """main.cu as it stands there, its arrays and its kernel, without tensor cores, on the CPU."""
@@ -68,18 +66,18 @@ def test_the_program_computes_what_the_solver_does(dtype):
     )
     assert not names["plan"].tensor
     folder = names["folder"]
-    kernel = re.sub(r"asm volatile\(.*?\);", ";", (folder / "fused.cu").read_text(), flags=re.S)
+    kernel = translated((folder / "fused.cu").read_text())
     top, main = (folder / "main.cu").read_text().split('#include "fused.cu"\n')
     main, launches = re.subn(
         r"fused<<<(.*?), THREADS, SHARED>>>(\(.*?\));",
-        r"job = [&] { fused\2; }; if (run(\1, THREADS, nullptr)) abort();",
+        r"job = [&] { fused\2; }; if (emulated::run(\1, THREADS, SHARED)) abort();",
         main,
         flags=re.S,
     )
     assert launches == 1
-    source = top + BEFORE + RUNTIME + kernel + AFTER.replace("CALL", "job()") + main
-    (folder / "main.cpp").write_text(source)
-    command = ["g++", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "main.cpp", "-o", "main"]
+    header, call = f'#include "{HEADER.name}"\n', "static void emulated::call() { job(); }\n"
+    (folder / "main.cpp").write_text(header + top + RUNTIME + kernel + call + main)
+    command = ["g++", *OPTIONS, "main.cpp", "-o", "main"]
     subprocess.run(command, cwd=folder, check=True)
     printed = subprocess.run(["./main"], cwd=folder, check=True, capture_output=True).stdout
     assert printed == b"no error\n"

@@ -5,6 +5,7 @@ from functools import partial
 from mistakes import CudaMistake as Tensor
 
 Fp64 = partial(Tensor, dtype="float64")
+Fp64OfAmpere = partial(Fp64, capability=(8, 0))
 Plain = partial(Tensor, order=2, capability=(7, 5))
 FETCHED = "fetch(shared, first, u, links, geometry, res, a);\n"
 FLUXES = "compute_flux(shared, u, data, opposite, tangents, face_nodes, boundary, faces);\n"
@@ -39,6 +40,7 @@ MISTAKES = [
     Fp64(
         "a product's rows are exchanged", '"d"(a[0][0]), "d"(a[1][0])', '"d"(a[1][0]), "d"(a[0][0])'
     ),
+    Fp64OfAmpere("both products take the first field", ': "d"(a[1][0])', ': "d"(a[0][0])'),
     Fp64(
         "fields of E go with the wrong ones of H", "(component + components / 2)", "(component + 1)"
     ),

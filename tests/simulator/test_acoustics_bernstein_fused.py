@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from acoustics_cases import device_data, operators
 from broken import acoustics_bernstein_fused as broken
-from emulation import device_of, emulate, needs_compiler
+from emulation import ROUNDINGS, device_of, emulate, needs_compiler
 from fused_stages import Case
 
 from dgbook.acoustics import reference
@@ -116,6 +116,7 @@ def test_cuda(order, dtype, tmp_path):
     plan = BernsteinFusedPlan.default(Shape(order, dtype), capability, "cuda")
     flux = ("upwind", "penalty")[order // 2 % 2]
     case = make(order, dtype, plan, device_of(capability), flux=flux, cells=(3, 2, 1))
+    case.roundings = ROUNDINGS
     emulate(case.launcher, tmp_path)
     case.check_stage()
     case.check_rhs()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from broken import maxwell_fused as broken
 from broken import maxwell_fused_cuda as broken_cuda
-from emulation import EmulationError, device_of, emulate, needs_compiler
+from emulation import ROUNDINGS, EmulationError, device_of, emulate, needs_compiler
 from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
 
@@ -33,7 +33,6 @@ def make(
     cells=(1, 1, 1),
     plan=None,
     device=SIMULATOR,
-    roundings=60,
 ):
     """A launcher, the same operator in float64, random states and boundary data at t = 0.3."""
     mesh = box(cells, periodic=periodic)
@@ -60,7 +59,6 @@ def make(
         res=res,
         data=(data if data.size else np.zeros(1)).astype(dtype).ravel(),
         rhs=reference.rhs(double, u.astype(np.float64), 0.3),
-        roundings=roundings,
     )
 
 
@@ -207,28 +205,22 @@ def test_wrong_kernels_are_rejected(mistake):
 
 
 def make_cuda(order, dtype, capability, materials="pieces"):
-    """As on a device; 36 elements, which no plan takes in one block."""
+    """As on a device of this capability; 36 elements, which no plan takes in one block."""
     plan = shipped(FusedPlan, FusedShape(order, dtype, True), capability)
-    return make(
-        order,
-        dtype,
-        materials=materials,
-        cells=(3, 2, 1),
-        plan=plan,
-        device=device_of(capability),
-        roundings=100,  # some hundred sums; in fp32 tensor cores lose 2 bits of each product
-    )
+    on = device_of(capability)
+    case = make(order, dtype, materials=materials, cells=(3, 2, 1), plan=plan, device=on)
+    return replace(case, roundings=ROUNDINGS)
 
 
 @needs_compiler
-@pytest.mark.parametrize("capability", [(7, 5), (9, 0)], ids=str)
+@pytest.mark.parametrize("best", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("order", range(1, 10))
-def test_cuda(order, dtype, capability, tmp_path):
-    """On the CPU, with the plans for an H200 and for any device, on tensor cores and without."""
-    case = make_cuda(order, dtype, capability, ("uniform", "pieces")[order % 2])
-    plan = case.launcher.plan
-    assert plan.tensor == (capability == (9, 0) and (dtype == "float64" or order > 3))
+def test_cuda(order, dtype, best, tmp_path):
+    """On the CPU, with the plans for any device and, on tensor cores where they pay, the best."""
+    capability = ((8, 0), (9, 0))[order % 2] if best else (7, 5)
+    case = make_cuda(order, dtype, capability, ("uniform", "pieces")[order // 2 % 2])
+    assert case.launcher.plan.tensor == (best and (dtype == "float64" or order > 3))
     emulate(case.launcher, tmp_path)
     case.check_stage()
     case.check_rhs()

@@ -150,6 +150,7 @@ extern "C" const char* run(int blocks, int count, size_t bytes)
 
 static void __syncthreads() { emulated::wait(emulated::AT_BLOCK); }
 static void __syncwarp() { emulated::wait(emulated::AT_WARP); }
+static unsigned min(unsigned x, unsigned y) { return x < y ? x : y; }
 template <class T> T __ldcs(const T* from) { return *from; }
 template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> void __stcs(T* to, T value) { *to = value; }

@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 from broken import hdg as broken
+from emulation import Emulated, needs_compiler
 from hdg_product_cases import assert_close, expected, random_case
 
 from dgbook.check import SimulatorError
 from dgbook.gpu import device
 from dgbook.hdg import blocks as storage
 from dgbook.hdg import launch as products
-from dgbook.hdg.launch import Product, matvec
+from dgbook.hdg.launch import Product, kernels, matvec, shape_of, stored
 from dgbook.hdg.plan import Plan
 
 SIMULATOR = device("simulator")
@@ -85,6 +86,22 @@ def test_matvec(dtype):
     matrix, x = random_case((2, 1, 1), "float64", np.random.default_rng(6))
     found = matvec(matrix, x, "simulator", dtype)
     assert_close(found, matrix.astype(dtype), x.astype(dtype))
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", [*CASES.values(), (3, 5, 3)], ids=str)
+def test_wide_cuda(sizes, dtype, tmp_path):
+    """On the CPU: the last tile is not full; where rows are long, warps share a slice."""
+    matrix, x = random_case(sizes, dtype, np.random.default_rng(9))
+    shape = shape_of(matrix)
+    plan = Plan.default(shape, None, "wide")
+    kernel = Emulated(kernels(shape, plan)["wide"], tmp_path, (9, 0))
+    y = np.full(x.size, np.nan, dtype)
+    values, columns = stored(matrix.values, plan, shape), matrix.columns.ravel()
+    grid = -(-y.size // plan.tile_rows)
+    kernel[grid, plan.threads](values, columns, x.ravel(), y, matrix.faces)
+    assert_close(y.reshape(x.shape), matrix, x)
 
 
 # ------------------------------------------------------------------------------------ wrong kernels

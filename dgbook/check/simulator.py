@@ -155,6 +155,22 @@ class OutOfRangeError(SimulatorError, IndexError):
     """An index lies outside its array."""
 
 
+class NotAnIntegerError(SimulatorError):
+    """An index is a float, as ``/`` makes one."""
+
+
+class NotOneElementError(SimulatorError):
+    """A kernel takes an array, or a part of one, for a number.
+
+    Attributes
+    ----------
+    ndim : int
+        Axes of what it took for a number.
+    """
+
+    ndim: int = 0
+
+
 # ------------------------------------------------------------------------------------------
 # Threads, warps, blocks, and the clock that orders them
 # ------------------------------------------------------------------------------------------
@@ -628,7 +644,7 @@ class _Strided:
             i = operator.index(i)
         except TypeError:
             raise _error(
-                SimulatorError,
+                NotAnIntegerError if isinstance(i, float | np.floating) else SimulatorError,
                 f": {self.name}{_brackets(index)}: {i!r} is not an integer",
                 self,
                 index,
@@ -661,6 +677,24 @@ class _Strided:
         view.offset, view.shape, view.steps = offset, tuple(shape), tuple(steps)
         view.ndim = len(shape)
         return view
+
+    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
+        return self._no_number()
+
+    def _no_number(self, _: Any = None) -> Any:
+        error = _error(
+            NotOneElementError,
+            f": {self.name} is an array of {self.ndim} axes; arithmetic needs one element",
+            self,
+        )
+        error.ndim = self.ndim
+        raise error
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_number
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _no_number
+
+    def __neg__(self) -> Any:
+        return self._no_number()
 
     def _not_one(self, index: Any) -> SimulatorError:
         return _error(

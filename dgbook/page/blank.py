@@ -7,6 +7,7 @@ on a GPU.
 
 from __future__ import annotations
 
+import ast
 import html
 import traceback
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.page.log import Access, Log, Source, Wait, objection, record
+from dgbook.page.log import Access, Log, Source, Wait, in_step, objection, record
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,9 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
     source = Source(kernel)
     if source.blanks():
         return _still_blank(source)
+    if (line := _not_called(source)) is not None:
+        words = f"Line {line} only names `{source.text(line).strip()}`; `()` behind it calls it."
+        return Verdict("wrong", "Not quite.", words)
     given = dict(task.given(np.random.default_rng(seed)))
     unknown = [name for name in source.parameters if name not in given]
     if unknown:
@@ -129,20 +133,20 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
     except Exception as error:  # of any kind: it is the reader's, and is told, not raised
         return _python(error, source)
     if log.clash:
-        if log.clash.kind == task.objection:
-            return Verdict("right", "As intended, the simulator objects.", objection(log))
+        if task.objection and log.clash.kind in ("race", "unwritten"):
+            return _as_intended(kernel, log, task, given)
         return Verdict("stopped", "The simulator stops.", _advised(log))
     right = task.right(given)
-    for name, want in right.items():
-        if (words := _difference(log, name, np.asarray(want), task)) is not None:
-            hint = task.hints.get(name, "")
-            return Verdict("wrong", "Not quite.", f"{words} {hint}".strip())
+    if words := _differences(log, right, task):
+        return Verdict("wrong", "Not quite.", words)
     if task.objection:
         words = (
             "The values are right, but the simulator was to object to this kernel, and does not."
         )
         return Verdict("wrong", "Not quite.", words)
     if (words := _too_much(log, task)) is not None:
+        return Verdict("wrong", "Right values, but", words)
+    if (words := _bare_floats(source, given)) is not None:
         return Verdict("wrong", "Right values, but", words)
     count = sum(np.size(want) for want in right.values())
     return Verdict("right", "Right:", f"all {count} values, on random input.")
@@ -191,7 +195,48 @@ def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdi
 def _still_blank(source: Source) -> Verdict:
     blanks = source.blanks()
     lines = f"line{'' if len(blanks) == 1 else 's'} {', '.join(map(str, blanks))}"
-    return Verdict("blank", "Not yet.", f"Put something in place of `...` in {lines}.")
+    alone = {n for n, s in source.statements.items() if ast.unparse(s) == "..."}
+    delete = ", or delete the line" if alone.intersection(blanks) else ""
+    return Verdict("blank", "Not yet.", f"Put something in place of `...` in {lines}{delete}.")
+
+
+def _not_called(source: Source) -> int | None:
+    """The first line that names a function of cuda and does not call it."""
+    for line, node in source.statements.items():
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Attribute):
+            return line
+    return None
+
+
+def _bare_floats(source: Source, given: Mapping[str, Any]) -> str | None:
+    """A constant of 64 bits in a kernel of 32 bits; one that a call converts is fine."""
+    if not all(np.asarray(given[name]).dtype.itemsize <= 4 for name in source.parameters):
+        return None
+    converted = {
+        id(arg) for n in ast.walk(source.kernel) if isinstance(n, ast.Call) for arg in n.args
+    }
+    for n in ast.walk(source.kernel):
+        if isinstance(n, ast.Constant) and isinstance(n.value, float) and id(n) not in converted:
+            return (
+                f"`{n.value}` in line {n.lineno} is a 64-bit number and slows the kernel down: "
+                f"write `float32({n.value:g})`."
+            )
+    return None
+
+
+def _as_intended(kernel: Any, log: Log, task: Task, given: Mapping[str, Any]) -> Verdict:
+    """The simulator objects; where it does to shared memory, waiting must be all that lacks."""
+    lines = log.source.shared_writes()
+    behind = f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}"
+    even_so = f"The simulator objects, and more is amiss. Even if all threads wait after {behind}:"
+    args = [given[name] for name in log.source.parameters]
+    mended = record(in_step(kernel), task.grid, task.block, args, task.shared)
+    words = objection(mended) or _differences(mended, task.right(given), task)
+    if words and log.clash.access.shared:
+        return Verdict("wrong", "Not quite.", f"{even_so} {words}")
+    if log.clash.kind != task.objection:
+        return Verdict("stopped", "The simulator stops, but not as intended.", _advised(log))
+    return Verdict("right", "As intended, the simulator objects.", objection(log))
 
 
 def _python(error: Exception, source: Source) -> Verdict:
@@ -213,8 +258,15 @@ def _advised(log: Log) -> str:
         if first != last:
             between = f"between lines {first} and {last}"
             return f"{words} Do all threads pass a `cuda.syncthreads()` {between}?"
-        return f"{words} Should each thread have a word of its own?"
     return words
+
+
+def _differences(log: Log, right: Mapping[str, np.ndarray], task: Task) -> str:
+    """What is wrong with the first wrong array, and the task's hint; empty if nothing is."""
+    for name, want in right.items():
+        if (words := _difference(log, name, np.asarray(want), task)) is not None:
+            return f"{words} {task.hints.get(name, '')}".strip()
+    return ""
 
 
 def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None:
@@ -234,6 +286,11 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
     if missed:
         where = _entry(missed[0], want.shape, task.axes)
         return f"Nobody wrote {len(missed)} of {want.size} words of `{name}`, the first at {where}."
+    if np.abs(have).max() <= 10 * tolerance * scale:
+        return (
+            f"All values of `{name}` are zero but for rounding: do the rounds of the loop read "
+            "different words?"
+        )
     if bad.all() and (words := _same_everywhere(have.ravel(), want.ravel(), tolerance)):
         return f"{words[0]} of `{name}` {words[1]}"
     first = int(np.flatnonzero(bad)[0])

@@ -419,13 +419,16 @@ def kind_of(row: Row, column: int) -> str:
     return "gh" if row.cells[column][0].ghost else row.kind
 
 
-def request_of(row: Row, threads: Sequence[ThreadId]) -> Request | None:
-    """What the warp of these threads really asked for in an instruction, if anything."""
+def request_of(row: Row, threads: Sequence[ThreadId], ghosts: bool = False) -> Request | None:
+    """What the warp of these threads really asked for in an instruction, if anything.
+
+    With ghosts, what it asks for where nothing stops it.
+    """
     mine = set(threads)
     real = [
         act
         for step, act in row.cells.values()
-        if isinstance(act, Access) and not step.ghost and act.thread in mine
+        if isinstance(act, Access) and (ghosts or not step.ghost) and act.thread in mine
     ]
     return request(real) if real else None
 

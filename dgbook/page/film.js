@@ -5,7 +5,7 @@ function (root, spec) {
     ex: "warp operation", empty: "not written yet", idle: "fetched, not used", old: "touched before"};
   var film = root.querySelector(".dgf-film"), controls = root.querySelector(".dg-controls");
   var slider = controls.querySelector("input[type=range]"), columns = spec.columns.length;
-  var thin = columns > 12, real = !!spec.clash, at = 0, lane = 0, cells = [], now = [], words = {};
+  var thin = columns > 12, real = spec.real, at = 0, lane = 0, cells = [], now = [], words = {};
 
   var size = columns > 32 ? " thin hair" : thin ? " thin" : "";
 

@@ -6,6 +6,7 @@ without a kernel behind it. Four threads teach an idea, 32 show coalescing.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,12 +66,15 @@ class Film:
     changed : set of int
         Lines of the kernel that are marked as changed.
     alt : str
+    order : {"lanes", "threads"}
+        In which the player opens.
     """
 
     log: Log
     shown: list[list[ThreadId]]
     changed: frozenset[int]
     alt: str
+    order: str
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -116,6 +120,7 @@ def film(
     blocks: Sequence[Any] = (),
     before: Any = None,
     shared: int = 0,
+    order: str = "",
 ) -> Film:
     """Run a kernel in the simulator and film its threads.
 
@@ -135,6 +140,9 @@ def film(
         An earlier version: lines that it does not have are marked.
     shared : int
         Bytes of dynamic shared memory.
+    order : {"", "lanes", "threads"}
+        How the player opens: lanes in step, or one thread at a time. By default lanes in step,
+        unless the simulator objects.
 
     Returns
     -------
@@ -143,17 +151,21 @@ def film(
     Raises
     ------
     ValueError
-        If `alt` says next to nothing, the kernel has no source text, or a block does not exist.
+        If `alt` says next to nothing, `order` is none of these, the kernel has no source text, or
+        a block does not exist.
     RuntimeError
         If the grid is too large to be followed.
     """
     require_alt(alt)
+    if order not in ("", "lanes", "threads"):
+        raise ValueError(f"order = {order!r}; allowed are 'lanes' and 'threads'")
     log = record(kernel, grid, block, args, shared)
     old = {line.strip() for line in Source(before).lines} if before is not None else None
     numbered = enumerate(log.source.lines, 1)
     changed = {n for n, line in numbered if old is not None and line.strip() not in old}
     inside = frozenset(changed & log.source.statements.keys())
-    return Film(log, groups(log, blocks), inside, " ".join(alt.split()))
+    order = order or ("threads" if log.clash else "lanes")
+    return Film(log, groups(log, blocks), inside, " ".join(alt.split()), order)
 
 
 def _style(name: str) -> str:
@@ -170,14 +182,16 @@ def _spec(film: Film) -> dict[str, Any]:
     places: dict[int, tuple[int, int]] = {}  # of acts, and of steps without any
     found, before = [], {}
     for n, row in enumerate(listed):
-        asked = drawing.request_of(row, film.shown[0])
+        asked = drawing.request_of(row, film.shown[0], ghosts=True)  # shown with lanes in step
         values: dict[int, dict[str, Any]] = {}
         for c, (step, act) in row.cells.items():
             places[id(step if act is None else act)] = (n, c)
-            if act is None or act is step.acts[-1]:
-                now = {k: v for k, v in step.values.items() if k not in log.source.parameters}
-                values[c] = {k: _plain(v) for k, v in now.items() if before.get(c, {}).get(k) != v}
-                before[c] = now
+            # What the statement sets is known after its last access, the rest before its first.
+            later = set() if act is None or act is step.acts[-1] else _set_by(log.source, step.line)
+            later |= set(log.source.parameters)
+            now = {k: v for k, v in step.values.items() if k not in later}
+            values[c] = {k: _plain(v) for k, v in now.items() if before.get(c, {}).get(k) != v}
+            before[c] = before.get(c, {}) | now
         found.append(
             {
                 "line": row.line,
@@ -212,6 +226,7 @@ def _spec(film: Film) -> dict[str, Any]:
         "rows": found,
         "steps": [n for n, row in enumerate(found) if row["kind"] not in ("none", "fold")],
         "order": order,
+        "real": film.order == "threads",
         "once": True,
         "columns": [
             {
@@ -277,6 +292,12 @@ def _arrays(log: Log, shown: set[ThreadId]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def _set_by(source: Source, line: int) -> set[str]:
+    """The variables that a statement assigns."""
+    names = (n for n in ast.walk(source.statements[line]) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, ast.Store)}
 
 
 def _plain(value: float) -> float | None:

@@ -11,8 +11,9 @@ import ast
 import inspect
 import math
 import textwrap
+import types
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
@@ -105,10 +106,63 @@ class Source:
         made = isinstance(statement, ast.Assign) and ast.unparse(statement.value)
         return bool(made) and made.startswith(("cuda.shared.array", "cuda.local.array"))
 
+    def shared(self) -> set[str]:
+        """The names of the arrays that the kernel reserves in shared memory."""
+        return {
+            target.id
+            for node in self.statements.values()
+            if isinstance(node, ast.Assign)
+            and ast.unparse(node.value).startswith("cuda.shared.array")
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
+    def shared_writes(self) -> list[int]:
+        """The lines that write an element of a shared array."""
+        names = self.shared()
+        return [line for line, node in self.statements.items() if _written(node) & names]
+
     def blanks(self) -> list[int]:
         """The lines on which ``...`` still stands for what a reader is to write."""
         found = {n.lineno for n in ast.walk(self.kernel) if getattr(n, "value", 0) is ...}
         return sorted(found)
+
+
+def _written(node: ast.stmt) -> set[str]:
+    """The arrays of which an assignment writes elements."""
+    single = [node.target] if isinstance(node, ast.AugAssign) else []
+    targets = node.targets if isinstance(node, ast.Assign) else single
+    return {ast.unparse(t.value) for t in targets if isinstance(t, ast.Subscript)}
+
+
+def in_step(kernel: Any) -> Callable[..., None]:
+    """The kernel with a barrier behind each write of shared memory, on the line of that write.
+
+    So its threads keep step as lanes of a warp mostly do, whatever barriers it lacks.
+    """
+    source, function = Source(kernel), getattr(kernel, "py_func", kernel)
+    names = source.shared()
+
+    class Guard(ast.NodeTransformer):
+        def generic_visit(self, node: ast.AST) -> Any:
+            node = super().generic_visit(node)
+            if isinstance(node, ast.stmt) and _written(node) & names:
+                wait = ast.parse("cuda.syncthreads()").body[0]
+                for part in ast.walk(wait):
+                    ast.copy_location(part, node)
+                return [node, wait]
+            return node
+
+    tree = Guard().visit(source.kernel)
+    tree.decorator_list, tree.lineno = [], 1
+    tree = ast.increment_lineno(ast.Module([tree], []), source.first - 1)
+    ast.fix_missing_locations(tree)
+    around = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
+    made: dict[str, Any] = {}
+    exec(compile(tree, function.__code__.co_filename, "exec"), around, made)
+    return types.FunctionType(
+        made[source.name].__code__, around, source.name, function.__defaults__
+    )
 
 
 # ------------------------------------------------------------------------------------------
@@ -275,7 +329,8 @@ def record(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int 
     -------
     Log
         An objection of the simulator stands in `Log.clash`. The run is then repeated without
-        checks, and what the threads would have done follows as ghosts.
+        checks, and what the threads would have done follows as ghosts. Their numbers are those of
+        threads in step, see `in_step`.
 
     Raises
     ------
@@ -287,7 +342,9 @@ def record(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int 
     source = Source(kernel)
     function = getattr(kernel, "py_func", kernel)
 
-    def run(checks: bool) -> tuple[_Recorder, list[Any], SimulatorError | None]:
+    def run(
+        function: Callable[..., None], checks: bool
+    ) -> tuple[_Recorder, list[Any], SimulatorError | None]:
         heard, copies = _Recorder(source), [_host_copy(a) for a in args]
         with simulator.observe(heard, checks=checks):
             try:
@@ -296,17 +353,22 @@ def record(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int 
                 return heard, copies, error
         return heard, copies, None
 
-    heard, copies, error = run(checks=True)
+    heard, copies, error = run(function, checks=True)
     named = dict(zip(source.parameters, copies, strict=False))
     log = Log(source, _three(grid), _three(block), named, heard.steps, heard.arrays)
     if error is not None:
         done = len(log.steps)
-        ghosts, _, _ = run(checks=False)
+        ghosts, _, _ = run(function, checks=False)
+        lucky, _, _ = run(in_step(kernel), checks=False)
+        values = {(step.thread, step.path): step.values for step in lucky.steps}
         log.arrays = ghosts.arrays
         for step in ghosts.steps[done:]:
             step.ghost = True
+            step.values = values.get((step.thread, step.path), step.values)
             log.steps.append(step)
         log.clash = _clash(log, error)
+        if (stopped := log.clash.step) is not None:
+            stopped.values = values.get((stopped.thread, stopped.path), {})
     return log
 
 
@@ -355,6 +417,13 @@ def objection(log: Log) -> str:
     error, several = clash.error, math.prod(log.grid) > 1
     if clash.kind == "range":
         where = f"`{error.array}[{', '.join(map(str, error.index))}]`"
+        axes = str(error).partition(", but it has ")[2].partition(" ")[0]
+        if axes:
+            many = "one axis; give it one index" if axes == "1" else f"{axes} axes"
+            return (
+                f"{who(error.thread, log, several)} wants {where} in line {clash.step.line}, but "
+                f"`{error.array}` has {many}."
+            )
         shape = str(error).rpartition("its shape is ")[2]
         return (
             f"{who(error.thread, log, several)} wants {where} in line {clash.step.line}, which is "
@@ -370,6 +439,20 @@ def objection(log: Log) -> str:
             f"{who(error.thread, log, several)} waits at a barrier in line {line} for all threads "
             f"of its block, but not all wait there with it{never}."
         ).replace(": Thread", ": thread")
+    if isinstance(error, simulator.NotOneElementError):
+        axes = np.ndim(log.args.get(error.array))
+        right = {2: "two axes: `{0}[row, column]`", 3: "three axes"}.get(axes, "")
+        if error.ndim < axes and right:
+            says = f"`{error.array}` has {right.format(error.array)}"
+        else:
+            says = f"`{error.array}` is an array: an index is missing"
+        return f"In line {clash.step.line}, {says}."
+    if isinstance(error, simulator.NotAnIntegerError) and clash.step is not None:
+        index = ", ".join(map(str, error.index))
+        return (
+            f"{who(error.thread, log, several)} wants `{error.array}[{index}]` in line "
+            f"{clash.step.line}. `/` makes a float; an index needs `//`."
+        )
     if clash.access is None:
         return str(error)
     word = f"`{clash.access.array}[{', '.join(map(str, clash.access.index))}]`"
@@ -385,14 +468,25 @@ def objection(log: Log) -> str:
             f"{mine}, but {theirs}, which writes it in line {clash.other_step.line}, may not have "
             "come there yet. Nothing makes one wait for the other."
         )
-    why = (
-        "No barrier can help: `cuda.syncthreads()` holds for the threads of one block only."
-        if far
-        else "Nothing makes one wait for the other."
-    )
+    why = "Nothing makes one wait for the other."
+    if _both_write(log, clash.access, clash.other):
+        why = "Two threads own the same word: should each have its own?"
+    elif far:
+        why = "No barrier can help: `cuda.syncthreads()` holds for the threads of one block only."
     return (
         f"{mine}, which {theirs} {_PAST[clash.other.kind]} in line {clash.other_step.line}. {why}"
     )
+
+
+def _both_write(log: Log, mine: Access, theirs: Access) -> bool:
+    """Whether two threads write the same word in the same line, sooner or later."""
+    lines: dict[ThreadId, set[int]] = {mine.thread: set(), theirs.thread: set()}
+    for step in log.steps:
+        for act in step.acts if step.thread in lines else ():
+            if isinstance(act, Access) and act.kind == "write":
+                if (act.array, act.element) == (mine.array, mine.element):
+                    lines[step.thread].add(step.line)
+    return bool(lines[mine.thread] & lines[theirs.thread])
 
 
 _PRESENT = {"read": "reads", "write": "writes", "atomic": "changes"}

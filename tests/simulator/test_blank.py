@@ -71,6 +71,7 @@ def test_the_right_answer_is_right(answer):
 def test_a_blank_is_no_error(answer, old, new):
     verdict = check(answer(old, new), TASK)
     assert verdict.kind == "blank" and verdict.title == "Not yet." and not verdict
+    assert ("or delete the line" in verdict.words) == (new == "...")
     assert ("in line" in verdict.words) == ("..." in new)
 
 
@@ -80,8 +81,8 @@ WRONG = [
      "there yet. Nothing makes one wait for the other. Do all threads pass a cuda.syncthreads() "
      "between lines 6 and 9?"),
     ("s[i] = u[j]", "s[0] = u[j]", "stopped",
-     "Thread 1 writes s[0] in line 6, which thread 0 wrote in line 6. Nothing makes one wait for "
-     "the other. Should each thread have a word of its own?"),
+     "Thread 1 writes s[0] in line 6, which thread 0 wrote in line 6. Two threads own the same "
+     "word: should each have its own?"),
     ("* Np + i", "* Np + i + 1", "stopped",
      "Thread 3 of block 5 wants u[24] in line 6, which is out of range: the shape of u is (24,)."),
     ("    cuda.syncthreads()", "    if i < 2:\n        cuda.syncthreads()",

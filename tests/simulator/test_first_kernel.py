@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import runpy
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dgbook.page import check
+from dgbook.page.film import _spec
 
 LESSON = Path(__file__).parents[2] / "chapters" / "01b_your_first_kernel.ipynb"
 STEPS = ("copy", "row", "unguarded", "guarded", "upwind", "update", "several", "stage")
@@ -62,3 +64,83 @@ def test_likely_mistakes_are_told(tmp_path, step, old, new, kind, words) -> None
 
 def test_new_values_in_place_are_a_race(as_it_is) -> None:
     assert verdict(as_it_is, "in_place", "update").kind == "stopped"
+
+
+@pytest.fixture
+def changed(as_it_is, tmp_path):
+    """What `check` says of a solution with some parts of it replaced, "old -> new"."""
+
+    def say(step: str, *changes: str):
+        text = inspect.getsource(as_it_is[f"{step}_solution"].py_func)
+        for change in changes:
+            old, new = change.split(" -> ")
+            assert old in text, change
+            text = text.replace(old, new)
+        path = tmp_path / "changed.py"
+        path.write_text(text, encoding="utf-8")
+        space = dict(as_it_is)
+        exec(compile(text, path, "exec"), space)
+        return verdict(space, f"{step}_solution", step)
+
+    return say
+
+
+# The race of step 3 comes from thread 0 of block 0, where i = j = 0 and k = 0.
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (["u[j] -> u[i]"], "60 of 64 values of new are wrong. The first, at element 1, node 0"),
+        (["state[i] = -> state[j] ="], "out of range"),
+        (["state[m] -> state[k * Np + m]"], "out of range"),
+        (["state[m] -> state[0]"], "zero but for rounding"),
+        (["state[m] -> state[i]"], "zero but for rounding"),
+        (["state[i] = -> state[1] =", "state[m] -> state[0]"], "own the same word"),
+        (["state[i] = -> state[k] ="], "own the same word"),
+        (["D[i, m] -> D[m, i]"], "All values of new are wrong"),
+    ],
+)
+def test_a_race_alone_does_not_make_step_3_right(changed, changes, words) -> None:
+    found = changed("unguarded", *changes)
+    assert not found and words in repr(found), repr(found)
+
+
+OWN = "Two threads own the same word: should each have its own?"
+
+
+@pytest.mark.parametrize(
+    ("step", "change", "words"),
+    [
+        ("row", "u[k * Np + m] -> u[j]", "All values of new are zero but for rounding: "),
+        ("copy", "k * Np + i -> i", OWN),
+        ("copy", "k * Np + i -> k", OWN),
+        ("copy", "k * Np + i -> i * Np + k", OWN),
+        ("several", "k = cuda.blockIdx.x * E + e -> k = cuda.blockIdx.x", OWN),
+        ("row", "u[k * Np + m] -> u[k, m]", "but u has one axis; give it one index."),
+        ("row", "D[i, m] -> D[i * Np + m]", "In line 8, D has two axes: D[row, column]."),
+        ("stage", "DT[m, i] -> DT[m * Np + i]", "In line 13, DT has two axes: DT[row, column]."),
+        ("update", "A * res[j] -> A * res", "res is an array: an index is missing."),
+        ("copy", "i\n    new[j] -> i / 1\n    new[j]", "/ makes a float; an index needs //."),
+        ("row", "float32(0) -> 0.0", "0.0 in line 6 is a 64-bit number"),
+        ("guarded", "cuda.syncthreads() -> cuda.syncthreads", "() behind it calls it."),
+    ],
+)
+def test_what_readers_wrote_is_told(changed, step, change, words) -> None:
+    found = changed(step, change)
+    assert not found and words in repr(found), repr(found)
+    assert "syncthreads() holds" not in repr(found)
+
+
+def test_the_film_of_step_3_with_lanes_in_step_is_that_of_a_warp(as_it_is) -> None:
+    films = [
+        _spec(as_it_is["shoot"](as_it_is[f"{step}_solution"], "Four threads of one block", **how))
+        for step, how in (("unguarded", {}), ("guarded", {"order": "threads"}))
+    ]
+    assert [spec["real"] for spec in films] == [True, True]
+    without, guarded = (
+        [r for r in spec["rows"] if r["kind"] not in ("wt", "none")] for spec in films
+    )
+    for key in ("says", "cells", "values", "label"):
+        assert [r[key] for r in without] == [r[key] for r in guarded]
+    # A round's number is known when its first word is read.
+    rounds = [r for r in without if r["array"] == "D"]
+    assert [r["values"][2].get("m") for r in rounds[1:]] == [1, 2, 3]

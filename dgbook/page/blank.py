@@ -39,7 +39,8 @@ class Task:
         A sentence to add where values are wrong, by the name of the array.
     objection : str
         For a kernel that is meant to be wrong: "race" or "unwritten", what the simulator has to
-        find in it.
+        find in it. Where it is about shared memory, the kernel must be right but for that: the
+        values are compared after a run in which all threads wait behind each write of it.
     reads : mapping of str to int
         How often one thread may read an array, by its name; more is right but slow.
     barriers : int, optional

@@ -233,3 +233,13 @@ def test_a_kernel_that_never_ends_is_stopped(monkeypatch):
     monkeypatch.setattr("dgbook.page.log.MOST_STEPS", 1000)
     with pytest.raises(RuntimeError, match="kernel forever has run 1,000 statements"):
         film(forever, 1, 1, np.zeros(1), alt=ALT)
+
+
+def test_the_order_in_which_a_film_opens():
+    def opens(kernel, **how):
+        return film(kernel, 2, 4, *arguments(), alt=ALT, **how).order
+
+    assert (opens(row), opens(unguarded)) == ("lanes", "threads")
+    assert (opens(row, order="threads"), opens(unguarded, order="lanes")) == ("threads", "lanes")
+    with pytest.raises(ValueError, match="order = 'warp'; allowed are 'lanes' and 'threads'"):
+        opens(row, order="warp")

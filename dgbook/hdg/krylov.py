@@ -116,7 +116,7 @@ def gmres(
     many is guessed from how fast the residual fell. What was found is the same: steps beyond the
     last one that was needed are thrown away.
 
-    SciPy's GMRES would fetch every vector. CuPy's (14.2) orthogonalises once, which loses
+    SciPy's GMRES would fetch every vector. CuPy's (14.2) orthogonalizes once, which loses
     convergence in float32; learns the residual at the end of a cycle, and so ends there only; and
     divides by zero where the space holds the solution before.
 

@@ -106,7 +106,7 @@ def table(
     caption: str,
     formats: Mapping[str, str] | None = None,
 ) -> Table:
-    """A table for a chapter: scrolls on a phone, readable by a screen reader, no number unlabelled.
+    """A table for a chapter: scrolls on a phone, readable by a screen reader, no number unlabeled.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The three problems of the paper: equation, discretisation, boundary and initial condition."""
+"""The three problems of the paper: equation, discretization, boundary and initial condition."""
 
 from __future__ import annotations
 

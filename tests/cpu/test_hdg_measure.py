@@ -169,7 +169,7 @@ def test_whole_solutions(monkeypatch):
     assert not list(measure_solve.solve_rows(orders, ("float32",), (2,), 0, SESSION.on_host))
     assert [r["path"] for r in rows] == [*measure_solve.COARSE, "jacobi", "schwarz+coarse"]
     first, flow = rows[2], rows[4]
-    names = {"discretise", "assemble", "set up", "cycles", "update", "rest"}
+    names = {"discretize", "assemble", "set up", "cycles", "update", "rest"}
     assert set(first["seconds"]) == names and first["samples"] == 20
     assert set(first["rivals"]) == {"splu", "gmres", "pyamg", "cores"} and not first["unfinished"]
     assert not any(rows[i]["rivals"] for i in (0, 1, 3))
@@ -202,7 +202,7 @@ def test_rows_do_not_wait_for_rivals(monkeypatch):
 def test_a_rival_that_is_late_is_ended(monkeypatch):
     """In a process of its own, where the same comes out; a signal ends it, whatever it does."""
     case = measure_solve.Case("poisson", 2, 2)
-    d = case.discretised(1)
+    d = case.discretized(1)
     found = measure_solve.within_limit("splu", case, d)
     np.testing.assert_allclose(found["u"], measure_solve.on_host(d, direct).u, atol=1e-13)
     assert set(found["seconds"]) == {"assemble", "solve", "update"}

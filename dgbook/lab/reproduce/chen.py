@@ -87,7 +87,7 @@ def figure2(cells: int) -> Ours:
     Live on a GPU and, on the coarse mesh, on a processor; else from the record.
     """
     if device().kind == "cuda" or cells == CPU_CELLS:
-        found = travelled(cells)
+        found = traveled(cells)
     else:
         rows = records.load("euler/figure2").select(order=2, dtype=DTYPE)
         found = next(row for row in rows if _cells(row) == cells)
@@ -101,7 +101,7 @@ def figure2(cells: int) -> Ours:
 
 
 @lru_cache(maxsize=2)
-def travelled(cells: int) -> dict[str, Any]:
+def traveled(cells: int) -> dict[str, Any]:
     """What `measure.vortex_run` finds of the paper's vortex in a run of Figure 2."""
     vortex, lower = measure.vortices()["paper"]
     times = [measure.FIGURE_2_END]

@@ -12,49 +12,11 @@ from dgbook.acoustics.problem import CONDITIONS, FIELDS, FLUXES, flux_weights, m
 from dgbook.arguments import check_choice
 from dgbook.element import NodalElement
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
-from dgbook.nodal.bernstein import BernsteinBasis, bernstein_basis
+from dgbook.nodal.basis import BASES, NodalBasis, basis_of
+from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
 from dgbook.nodal.media import material
 from dgbook.nodal.trace import Trace, trace
-
-BASES = ("nodal", "bernstein")
-
-
-@dataclass(frozen=True, eq=False)
-class NodalBasis:
-    """The Lagrange basis of a tetrahedron, with the methods of `BernsteinBasis`.
-
-    Attributes
-    ----------
-    element : NodalElement
-    derivative : (3, Np, Np)
-        D_i, the derivative with respect to the reference coordinate r_i.
-    lift_matrix : (Np, 4 Nfp)
-    """
-
-    element: NodalElement
-    derivative: np.ndarray
-    lift_matrix: np.ndarray
-
-    def differentiate(self, u: np.ndarray) -> np.ndarray:
-        """Derivatives (n, 3, K, Np) along the reference axes, of nodal values u, (n, K, Np)."""
-        return u[:, None] @ self.derivative.transpose(0, 2, 1)
-
-    def lift(self, flux: np.ndarray) -> np.ndarray:
-        """Lift of values at the face nodes, (n, K, 4, Nfp); (n, K, Np)."""
-        return flux.reshape(*flux.shape[:-2], -1) @ self.lift_matrix.T
-
-    def from_nodal(self, u: np.ndarray) -> np.ndarray:
-        """The unknowns are nodal values already."""
-        return u
-
-    def to_nodal(self, u: np.ndarray) -> np.ndarray:
-        """The unknowns are nodal values already."""
-        return u
-
-    def face_from_nodal(self, g: np.ndarray) -> np.ndarray:
-        """The unknowns on a face are nodal values already."""
-        return g
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,7 +257,7 @@ def assemble(
     points = nodes_xyz(mesh, element.nodes).reshape(3, -1)
     return Operator(
         mesh=mesh,
-        basis=_basis(basis, element, dtype),
+        basis=basis_of(basis, element, dtype),
         flux=flux,
         trace=connectivity,
         rst_xyz=geometry.rst_xyz.astype(dtype),
@@ -309,9 +271,3 @@ def assemble(
         sources=tuple(sources),
         boundary_points=points[:, connectivity.interior[k, f]],
     )
-
-
-def _basis(name: str, element: NodalElement, dtype: str) -> NodalBasis | BernsteinBasis:
-    if name == "bernstein":
-        return bernstein_basis(element.order, dtype)
-    return NodalBasis(element, element.derivative.astype(dtype), element.lift.astype(dtype))

@@ -12,6 +12,8 @@ from dgbook.arguments import check_choice
 from dgbook.element import NodalElement
 from dgbook.maxwell.problem import CONDITIONS, FIELDS, FLUXES, cross, curl, keeps
 from dgbook.mesh import Mesh, geometric_factors, nodes_xyz
+from dgbook.nodal.basis import BASES, NodalBasis, basis_of
+from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.boundary import check_condition, conditions_of_faces, given_fields, stacked_fields
 from dgbook.nodal.media import material
 from dgbook.nodal.trace import Trace, trace
@@ -21,10 +23,15 @@ from dgbook.nodal.trace import Trace, trace
 class Operator:
     """What the semi-discrete equations need; K elements, Np nodes, Nfp on each of 4 faces.
 
+    Unknowns are nodal values or control points. These have the same numbers, and on a face their
+    jump is that of the trace: only D_i, LIFT and the data on the boundary differ.
+
     Attributes
     ----------
     mesh : Mesh
     element : NodalElement
+    basis : NodalBasis or BernsteinBasis
+        What makes unknowns of nodal values, and nodal values of unknowns.
     flux : str
         "upwind" or "central".
     trace : Trace
@@ -60,6 +67,7 @@ class Operator:
 
     mesh: Mesh
     element: NodalElement
+    basis: NodalBasis | BernsteinBasis
     flux: str
     trace: Trace
     derivative: np.ndarray
@@ -135,7 +143,7 @@ def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
 
 
 def boundary_data(operator: Operator, t: float) -> np.ndarray:
-    """g in u^+ = M u^- + g at the nodes of the boundary faces, (6, nb, Nfp).
+    """g in u^+ = M u^- + g, unknowns on the boundary faces, (6, nb, Nfp).
 
     Raises
     ------
@@ -143,7 +151,10 @@ def boundary_data(operator: Operator, t: float) -> np.ndarray:
         If a boundary function returns another number of fields.
     """
     data = np.zeros((6, *operator.boundary_points.shape[1:]), operator.lift.dtype)
-    return given_fields(operator.sources, operator.boundary_points, t, data, as_fields)
+    return given_fields(
+        operator.sources, operator.boundary_points, t, data,
+        lambda values, shape: operator.basis.face_from_nodal(as_fields(values, shape)),
+    )  # fmt: skip
 
 
 as_fields = partial(stacked_fields, names=FIELDS, equations="Maxwell's equations")
@@ -158,6 +169,7 @@ def assemble(
     mu: float | np.ndarray = 1.0,
     boundary: str | Callable | dict[str, str | Callable] = "pec",
     dtype: str = "float64",
+    basis: str = "nodal",
 ) -> Operator:
     """Compute everything that does not change in time.
 
@@ -174,17 +186,20 @@ def assemble(
         condition alone stands for all names.
     dtype : {"float32", "float64"}
         Type of the arrays; they are computed in float64.
+    basis : {"nodal", "bernstein"}
+        Of the unknowns; that of Bernstein up to order 15.
 
     Raises
     ------
     TypeError, ValueError
-        If a dimension, the flux, a material or a boundary is not as above, or a face has two
+        If a dimension, the basis, the flux, a material or a boundary is not as above, or a face has two
         conditions.
     """
     for name, value in (("mesh", mesh), ("element", element)):
         if value.dim != 3:
             raise ValueError(f"{name}.dim = {value.dim}; Maxwell's equations here have 3")
     check_choice("flux", flux, FLUXES)
+    check_choice("basis", basis, BASES)
     epsilon = material("epsilon", epsilon, mesh.K)
     mu = material("mu", mu, mesh.K)
     geometry = geometric_factors(mesh)
@@ -207,13 +222,16 @@ def assemble(
             sources.append((faces, condition))
 
     points = nodes_xyz(mesh, element.nodes).reshape(3, -1)
+    unknowns = basis_of(basis, element, dtype)
+    derivative, lift_matrix = unknowns.matrices()
     return Operator(
         mesh=mesh,
         element=element,
+        basis=unknowns,
         flux=flux,
         trace=connectivity,
-        derivative=element.derivative.astype(dtype),
-        lift=element.lift.astype(dtype),
+        derivative=derivative,
+        lift=lift_matrix,
         rst_xyz=geometry.rst_xyz.astype(dtype),
         jacobian=geometry.jacobian,
         normals=geometry.normals.astype(dtype),

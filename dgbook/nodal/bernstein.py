@@ -125,6 +125,12 @@ class BernsteinBasis:
         shifts = BITS * np.arange(4, dtype=np.int32)
         return (self.element.multi_indices.astype(np.int32) << shifts).sum(axis=1, dtype=np.int32)
 
+    def matrices(self) -> tuple[np.ndarray, np.ndarray]:
+        """D_i, (3, Np, Np), and LIFT, (Np, 4 Nfp), as if they were dense."""
+        D = np.stack([self.element.derivative(m).toarray() for m in range(4)])
+        dtype = self.derivative_values.dtype
+        return ((D[1:] - D[0]) / 2).astype(dtype), self.element.lift.astype(dtype)
+
     def differentiate(self, u: np.ndarray) -> np.ndarray:
         """Derivatives (n, 3, K, Np) along the reference axes, of control points u, (n, K, Np).
 

@@ -13,10 +13,11 @@ from dgbook.acoustics.kernels.fused import GEOMETRY
 from dgbook.acoustics.problem import FIELDS
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import WARP, architecture, resident_blocks
+from dgbook.gpu.limits import WARP
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of, varied
 from dgbook.nodal.bernstein import LANES
-from dgbook.nodal.fused import LANGUAGES, SPARE, VECTOR_BYTES, FusedPlan, NodalShape, apart
+from dgbook.nodal.fused import VECTOR_BYTES, FusedPlan, NodalShape, apart
+from dgbook.nodal.teams import TeamPlan
 
 COLUMNS = ("stored", "computed")
 SURFACES = ("factored", "optimal", "element")
@@ -363,46 +364,14 @@ FIT = {"float32": 64, "float64": 80}
 
 
 @dataclass(frozen=True)
-class BernsteinFusedPlan(LaunchPlan):
-    """Who works on what in the fused kernel of the Bernstein basis, the sparse one.
+class BernsteinFusedPlan(TeamPlan):
+    """Who works on what in the fused kernel of the Bernstein basis, the sparse one: `TeamPlan`.
 
     Its rival is the nodal basis's, see `dgbook.acoustics.launch.bernstein_fused.launcher`: where
     elements are smallest, a plan of that one is the fastest.
-
-    Parameters
-    ----------
-    language : {"cuda", "numba"}
-        CUDA C++ or Numba: the same algorithm, kernels/bernstein_fused/ and bernstein_fused.py.
-    lanes : int
-        Threads of a team, a multiple of 32. A team of 32 waits for no other threads.
-    elements : int
-        Elements that a team works on at a time: their points are dealt to its threads.
-    teams : int
-        Teams a block.
-    blocks : int
-        Blocks that a multiprocessor should hold, CUDA C++ only: the compiler limits the registers.
-    unroll : int
-        Turns of the loop over points that end a stage, CUDA C++ only, that are under way together.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a count is no positive integer, or the language unknown.
     """
 
-    language: str
-    lanes: int
-    elements: int
-    teams: int
-    blocks: int = 1
-    unroll: int = 1
-
-    variants = LANGUAGES
     rivals = (FusedPlan,)
-
-    def __post_init__(self) -> None:
-        check_choice("language", self.language, LANGUAGES)
-        check_counts(self, "lanes", "elements", "teams", "blocks", "unroll")
 
     @classmethod
     def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
@@ -420,20 +389,8 @@ class BernsteinFusedPlan(LaunchPlan):
                 break
         return plan
 
-    @property
-    def dynamic(self) -> bool:
-        return self.language == "cuda"
-
-    @property
-    def elements_of_block(self) -> int:
-        """Elements a block."""
-        return self.teams * self.elements
-
     def subject(self, shape: Shape) -> str:
         return f"acoustics/bernstein/{self.language}"
-
-    def block(self, shape: Shape) -> int:
-        return self.teams * self.lanes
 
     def shared_bytes(self, shape: Shape) -> int:
         """Of each element the derivatives in degree N - 1, fluxes, the state and the slices.
@@ -445,20 +402,10 @@ class BernsteinFusedPlan(LaunchPlan):
         return self.elements_of_block * (4 * points * shape.itemsize + described)
 
     def illegal(self, shape: Shape, capability: Capability = None) -> str:
-        if self.lanes % WARP:
-            return f"lanes = {self.lanes}; allowed: multiples of {WARP}"
-        if self.elements_of_block > SPARE:
-            return f"{self.elements_of_block} elements a block; allowed: {SPARE}"
         rounds = -(-self.elements * shape.Nfp // self.lanes)
         if rounds > MAX_ROUNDS:
             return f"{rounds} points of the faces a thread; allowed: {MAX_ROUNDS}"
         return super().illegal(shape, capability)
-
-    def fitting(self, shape: Shape, registers: int, capability: Capability) -> BernsteinFusedPlan:
-        """With the blocks that fit on a multiprocessor if a thread has so many registers."""
-        limits, shared = architecture(capability or (7, 5)), self.shared_bytes(shape)
-        fit = resident_blocks(limits, self.block(shape), registers, shared)
-        return replace(self, blocks=max(1, fit))
 
     def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
         """This plan first.

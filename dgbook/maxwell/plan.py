@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isqrt
 from typing import ClassVar, Self
 
@@ -12,9 +12,11 @@ import numpy as np
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.layout import microblock_size, padded
-from dgbook.gpu.limits import STATIC_SHARED_LIMIT
+from dgbook.gpu.limits import STATIC_SHARED_LIMIT, WARP
 from dgbook.gpu.plan import Capability, LaunchPlan, choose, rows_of, varied
+from dgbook.maxwell.kernels.bernstein_fused import GEOMETRY, room
 from dgbook.nodal.fused import VECTOR_BYTES, FusedPlan, NodalShape, apart
+from dgbook.nodal.teams import TeamPlan
 
 FIELDS = 6
 HALF_WARP = 16  # T/2, the paper's granularity
@@ -136,6 +138,86 @@ class FusedShape(NodalShape):
         if plan.unroll in self.unrolls and padded(self.Np, plan.unroll) <= self.even_Np:
             return ""
         return f"{plan.unroll} columns at a time; allowed: 1, 2, and 4 if they fill {self.even_Np}"
+
+
+# Threads of a team, its elements and teams a block, by order: of the ways that leave few threads
+# idle at points, at faces and in the lift, those with room for many warps.
+TEAMS = {
+    1: (32, 8, 4),
+    2: (32, 8, 2),
+    3: (32, 4, 4),
+    4: (32, 4, 2),
+    5: (32, 4, 2),
+    6: (32, 2, 2),
+    7: (64, 2, 1),
+    8: (64, 2, 1),
+    9: (64, 1, 1),
+}
+FIT = {"float32": 96, "float64": 128}
+"""Registers a thread that suffice: the lift keeps a face, the update a point."""
+
+
+@dataclass(frozen=True)
+class BernsteinFusedPlan(TeamPlan):
+    """Who works on what in the fused kernel of the Bernstein basis: `TeamPlan`."""
+
+    @classmethod
+    def default(cls, shape: FusedShape, capability: Capability = None, variant: str = "") -> Self:
+        """What leaves few threads idle and has room for many warps.
+
+        Above order 9, and where shared memory is small, a team is a warp with one element.
+        """
+        small = (WARP, 1, 1)
+        for lanes, elements, teams in (TEAMS.get(shape.order, small), small):
+            plan = cls(variant or "cuda", lanes, elements, teams)
+            if plan.dynamic:
+                plan = plan.fitting(shape, FIT[shape.dtype], capability)
+            if not plan.illegal(shape, capability):
+                break
+        return plan
+
+    def subject(self, shape: FusedShape) -> str:
+        return f"maxwell/bernstein/{self.language}"
+
+    def shared_bytes(self, shape: FusedShape) -> int:
+        """Of each element the state, its curls in degree N - 1, and eight planes to be lifted.
+
+        A plane holds a number of a face: its points, then in Numba beside them, in CUDA C++ in
+        their place, all slices. CUDA C++ has geometry and links, too.
+        """
+        lower, width = shape.Np - shape.Nfp, VECTOR_BYTES // shape.itemsize
+        if self.language == "numba":
+            return self.teams * sum(room(shape, self)) * shape.itemsize
+        plane = width * (-(-shape.Np // width) | 1)
+        numbers = self.elements * (6 * shape.even_Np + 8 * plane + GEOMETRY)
+        numbers += padded(6 * self.elements * lower, width)
+        return self.teams * (numbers * shape.itemsize + self.elements * VECTOR_BYTES)
+
+    def candidates(self, shape: FusedShape, capability: Capability = None) -> list[Self]:
+        """This plan first.
+
+        Teams of one warp, two or four, with one element to eight: of each size the three that need
+        fewest turns of the loops an element, for CUDA C++ with two limits of the registers each.
+        """
+        found, fit = [self], FIT[shape.dtype]
+        if self.language == "cuda":
+            found += [replace(self, unroll=2), self.fitting(shape, fit - 16, capability)]
+        for lanes in (WARP, 2 * WARP, 4 * WARP):
+            dealt = [
+                BernsteinFusedPlan(self.language, lanes, n, max(1, 2 * WARP // lanes))
+                for n in (1, 2, 3, 4, 6, 8)
+            ]
+            legal = [plan for plan in dealt if not plan.illegal(shape, capability)]
+            best = sorted(legal, key=lambda plan: plan.turns(shape))[:3]
+            limits = (fit - 16, fit + 16) if self.language == "cuda" else ()
+            found += [p.fitting(shape, n, capability) for p in best for n in limits] or best
+        return list(dict.fromkeys(found))
+
+    def turns(self, shape: FusedShape) -> float:
+        """Turns of the loops an element, each over so many threads, weighed by instructions."""
+        E, lanes = self.elements, self.lanes
+        counts = ((E * shape.Np, 3), (4 * E * shape.Nfp, 1), (8 * E, 0.1 * shape.Np))
+        return sum(weight * -(-count // lanes) for count, weight in counts) * lanes / E
 
 
 @dataclass(frozen=True)

@@ -192,8 +192,8 @@ def assemble(
     Raises
     ------
     TypeError, ValueError
-        If a dimension, the basis, the flux, a material or a boundary is not as above, or a face has two
-        conditions.
+        If a dimension, the basis, the flux, a material or a boundary is not as above, or a face has
+        two conditions.
     """
     for name, value in (("mesh", mesh), ("element", element)):
         if value.dim != 3:

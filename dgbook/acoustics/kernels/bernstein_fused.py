@@ -3,7 +3,7 @@
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.gpu.limits import WARP
+from dgbook.nodal.kernels.teams import make_meet
 from dgbook.nodal.trace import WAYS
 
 GHOST = 24  # the way to meet that means the boundary
@@ -55,20 +55,6 @@ def make_flux(shape):
         return geometry[g] * (P - p) - geometry[g + 4] * (V + inner)
 
     return flux_at
-
-
-def make_meet(plan):
-    """Device function for a barrier of a team."""
-    lanes = plan.lanes
-
-    @jit(device=True)
-    def meet():
-        if lanes == WARP:
-            cuda.syncwarp()
-        else:
-            cuda.syncthreads()
-
-    return meet
 
 
 def make_sweep(shape, plan):

@@ -17,6 +17,7 @@ from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
+from dgbook.nodal.basis import NodalBasis
 from dgbook.nodal.fused import (
     SPARE,
     FusedPlan,
@@ -42,23 +43,44 @@ def geometry(operator: Operator) -> np.ndarray:
     - of each face t_1 . t_1, t_1 . t_2, t_2 . t_2, over |t_1 x t_2| = Fs J: a quarter turn;
     - with more than one impedance, of each face Z^- / (Z^- + Z^+).
     """
-    x = columns(operator)
-    J, Fs = operator.jacobian, operator.face_scale.astype(np.float64)
-    c = operator.speed.astype(np.float64)
-    metric = np.einsum("kdi,kdj->kij", x, x) * (c / J)[:, None, None]
-    t = edges(x)
-    turn = np.einsum("kfad,kfbd->kfab", t, t) / (Fs * J[:, None])[..., None, None]
-    i, j = np.triu_indices(3)
-    parts = [metric[:, i, j], turn[:, :, [0, 0, 1], [0, 1, 1]].reshape(-1, 12)]
+    parts = [metric(operator), turns(operator).reshape(-1, 12)]
     if has_materials(operator):
-        Z, outer = operator.impedance.astype(np.float64), operator.neighbor_impedance
-        parts.append(Z / (Z + outer))
+        parts.append(shares(operator))
     return np.concatenate(parts, axis=1)
+
+
+def metric(operator: Operator) -> np.ndarray:
+    """x_i . x_j c / J, (K, 6) float64, see `geometry`."""
+    x, c = columns(operator), operator.speed.astype(np.float64)
+    products = np.einsum("kdi,kdj->kij", x, x) * (c / operator.jacobian)[:, None, None]
+    i, j = np.triu_indices(3)
+    return products[:, i, j]
+
+
+def turns(operator: Operator) -> np.ndarray:
+    """The quarter turn of each face, (K, 4, 3) float64, see `geometry`."""
+    t, area = edges(columns(operator)), operator.face_scale * operator.jacobian[:, None]
+    products = np.einsum("kfad,kfbd->kfab", t, t) / area.astype(np.float64)[..., None, None]
+    return products[:, :, [0, 0, 1], [0, 1, 1]]
+
+
+def shares(operator: Operator) -> np.ndarray:
+    """Z^- / (Z^- + Z^+) of each face, (K, 4) float64."""
+    Z = operator.impedance.astype(np.float64)
+    return Z / (Z + operator.neighbor_impedance)
 
 
 def has_materials(operator: Operator) -> bool:
     """Whether the impedance varies."""
     return bool((operator.impedance != operator.impedance[0, 0]).any())
+
+
+def require_upwind(operator: Operator) -> None:
+    """Raise ValueError for another flux: fused kernels lift two numbers per face point."""
+    if operator.flux != "upwind":
+        raise ValueError(
+            f"operator.flux = {operator.flux!r}; allowed: 'upwind', whose flux is of rank 2"
+        )
 
 
 def columns(operator: Operator) -> np.ndarray:
@@ -95,6 +117,12 @@ def tangents() -> np.ndarray:
     return np.array(ways)
 
 
+def bases(operator: Operator, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x_i, and Z x_i, of some elements, (elements, 3, 3) float64."""
+    x = map_derivatives(operator.mesh.vertices, operator.mesh.elements[elements])
+    return x, x * operator.impedance[elements, :1, None]
+
+
 @lru_cache(maxsize=64)
 def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     """The kernel, compiled once for equal arguments."""
@@ -127,7 +155,7 @@ class FusedLauncher(NodalStage):
     Raises
     ------
     ValueError
-        For another flux, or a plan that is not legal on the device.
+        For another flux or basis, or a plan that is not legal on the device.
     """
 
     inputs = (
@@ -142,10 +170,9 @@ class FusedLauncher(NodalStage):
     )
 
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
-        if operator.flux != "upwind":
-            raise ValueError(
-                f"operator.flux = {operator.flux!r}; allowed: 'upwind', whose flux is of rank 2"
-            )
+        require_upwind(operator)
+        if not isinstance(operator.basis, NodalBasis):
+            raise ValueError("operator.basis is Bernstein's; allowed: the nodal basis")
         element, trace = operator.element, operator.trace
         dtype = operator.lift.dtype.name
         super().__init__(operator, device, dtype)
@@ -173,7 +200,7 @@ class FusedLauncher(NodalStage):
         """A state (6, K, Np) on the device."""
         K, Np = self.operator.trace.K, self.shape.Np
         state = np.zeros((K + SPARE, self.shape.even_Np, 6), self.real)
-        for half, x in zip((0, 3), self._bases(slice(K)), strict=True):
+        for half, x in zip((0, 3), bases(self.operator, self.order), strict=True):
             field = np.moveaxis(u[half : half + 3], 0, 2)  # (K, Np, 3)
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
@@ -189,12 +216,6 @@ class FusedLauncher(NodalStage):
         values = values[..., places, : self.shape.Np, :]
         halves = [
             values[..., half : half + 3] @ self.device.array(np.linalg.inv(x))
-            for half, x in zip((0, 3), self._bases(places), strict=True)
+            for half, x in zip((0, 3), bases(self.operator, self.order[places]), strict=True)
         ]
         return np.moveaxis(np.concatenate(halves, axis=-1), -1, -3)
-
-    def _bases(self, places: slice) -> tuple[np.ndarray, np.ndarray]:
-        """x_i, and Z x_i, of the elements at some places, (places, 3, 3) float64."""
-        mesh, some = self.operator.mesh, self.order[places]
-        x = map_derivatives(mesh.vertices, mesh.elements[some])
-        return x, x * self.operator.impedance[some, :1, None]

@@ -9,15 +9,13 @@
 // velocities on a face are a component on either side, and grad p enters by
 // three differences.
 //
-// A team of LANES threads works on ELEMENTS elements, whose points are dealt to
-// its threads; TEAMS teams make a block, of which a multiprocessor shall hold
-// BLOCKS. Where a team is a warp nobody waits for other warps.
+// A multiprocessor shall hold BLOCKS blocks of teams, see teams.cuh.
 //
-// Macros: REAL, VECTOR (16 bytes of them), ORDER, LANES, ELEMENTS, TEAMS,
-// BLOCKS, UNROLL (turns of the last loop that are unrolled).
+// Macros: REAL, VECTOR (16 bytes of them), BLOCKS, those of teams.cuh.
 
 #include "gpu/memory.cuh"
 #include "acoustics/kernels/fields.cuh"
+#include "nodal/kernels/teams.cuh"
 #include "team.cuh"
 #include "fetch.cuh"
 #include "neighbors.cuh"

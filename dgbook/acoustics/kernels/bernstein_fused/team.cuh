@@ -1,15 +1,8 @@
 // What a team has in shared memory, and how its threads move through it.
 
-__device__ constexpr int triangle(int n) { return (n + 1) * (n + 2) / 2; }
-__device__ constexpr int tetrahedron(int n) { return (n + 1) * (n + 2) * (n + 3) / 6; }
-
-constexpr int NP = tetrahedron(ORDER), NFP = triangle(ORDER);
-constexpr int LOWER = tetrahedron(ORDER - 1);   // points of degree N - 1
 constexpr int SIZE = NP * WORDS;                // VECTORs of the state of an element
 constexpr int GEOMETRY = 20 / WIDTH;            // VECTORs per element
-constexpr int THREADS = TEAMS * LANES, DEPTH = UNROLL;   // pragmas take no macro
 constexpr int ROUNDS = (ELEMENTS * NFP + LANES - 1) / LANES;   // face points per thread
-constexpr unsigned GHOST = 24, LOW = 65535, HIGH = 16;   // halves of a word
 
 // In quadruples of numbers: derivatives of degree N - 1, fluxes on the faces (of four
 // faces at a point), the state, and the slices of the lift. Of numbers of 8 bytes the
@@ -46,20 +39,4 @@ __device__ void store(VECTOR* to, const REAL (&from)[4])
 __device__ const VECTOR* at(const VECTOR* array, unsigned position)
 {
     return (const VECTOR*)((const char*)array + position);
-}
-
-// From a team's work on point n of element e to its next one, of SIZE per element.
-template <int SIZE> __device__ void advance(unsigned& e, unsigned& n)
-{
-    n += LANES % SIZE, e += LANES / SIZE;
-    if (ELEMENTS > 1 && n >= SIZE)
-        n -= SIZE, ++e;
-}
-
-__device__ void meet()
-{
-    if (LANES == 32)
-        __syncwarp();
-    else
-        __syncthreads();
 }

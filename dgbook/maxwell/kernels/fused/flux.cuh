@@ -1,11 +1,6 @@
 // Step 2: the upwind flux, two numbers per face node: Z^+ [H] - n x [E], along the two
 // tangents of the face, times Z^- / (Z^- + Z^+).
 
-// E and Z H along the two tangents of a face.
-struct Tangential {
-    REAL E1, E2, H1, H2;
-};
-
 // Of this element at face f, whose tangents are differences of x_1, x_2, x_3.
 __device__ Tangential tangential(const REAL* v, unsigned f)
 {
@@ -27,36 +22,6 @@ __device__ Tangential across(const REAL* u, size_t node, const REAL* tangents, u
             t[4] * w[0].x + t[5] * w[0].y + t[6] * w[1].x,
             t[0] * w[1].y + t[1] * w[2].x + t[2] * w[2].y,
             t[4] * w[1].y + t[5] * w[2].x + t[6] * w[2].y};
-}
-
-// Of the boundary, point i of its face number `face`: u^+ = M u^- + g.
-__device__ Tangential outside(const Tangential& inner, const REAL* data, const REAL* boundary,
-                              unsigned face, unsigned i, unsigned faces)
-{
-    const REAL* m = boundary + face * 9;   // M of E and H, the two tangents, Z
-    Tangential outer
-        = {m[0] * inner.E1, m[0] * inner.E2, m[1] * inner.H1, m[1] * inner.H2};
-    for (int d = 0; d < 3; ++d) {
-        const REAL* g = data + ((size_t)d * faces + face) * NFP + i;
-        const REAL E = g[0], H = m[8] * g[(size_t)3 * faces * NFP];
-        outer.E1 += m[2 + d] * E, outer.E2 += m[5 + d] * E;
-        outer.H1 += m[2 + d] * H, outer.H2 += m[5 + d] * H;
-    }
-    return outer;
-}
-
-// The two numbers, from both sides; `shape` describes the element.
-__device__ COUPLE upwind(const Tangential& inner, const Tangential& outer, const REAL* shape,
-                         unsigned f)
-{
-    const REAL* turn = shape + 6 + f * 3;   // a quarter turn in the face
-    const REAL tau = MATERIALS ? shape[18 + f] : REAL(0.5);
-    const REAL sign = f % 2 ? -tau : tau;   // of t_1 x t_2, outward or inward
-    const REAL jump1 = outer.E1 - inner.E1, jump2 = outer.E2 - inner.E2;
-    COUPLE both;
-    both.x = tau * outer.H1 - (1 - tau) * inner.H1 + sign * (turn[0] * jump2 - turn[1] * jump1);
-    both.y = tau * outer.H2 - (1 - tau) * inner.H2 + sign * (turn[1] * jump2 - turn[2] * jump1);
-    return both;
 }
 
 // At all face nodes of the block's elements: a thread has point i of face f of element e,
@@ -82,7 +47,9 @@ __device__ void compute_flux(const Shared& shared, const REAL* u, const REAL* da
             } else {
                 outer = outside(inner, data, boundary, neighbor, i, faces);
             }
-            both = upwind(inner, outer, shared.shape + e * GEOMETRY, f);
+            const REAL* const shape = shared.shape + e * GEOMETRY;
+            const REAL tau = MATERIALS ? shape[18 + f] : REAL(0.5);
+            both = upwind(inner, outer, shape + 6 + f * 3, tau, f);
         }
         ((COUPLE*)(shared.flux + e / GROUP * FLUX))[e % GROUP * POINTS + p % POINTS] = both;
     }

@@ -27,8 +27,9 @@ __device__ constexpr int partner(int component, int components)
 #include "nodal/kernels/threads.cuh"
 #include "shared.cuh"
 #include "fetch.cuh"
+#include "maxwell/kernels/tangential.cuh"
 #include "flux.cuh"
-#include "geometry.cuh"
+#include "maxwell/kernels/geometry.cuh"
 #if TENSOR
 #include "volume_tensor.cuh"
 #include "lift_tensor.cuh"

@@ -1,0 +1,59 @@
+// One Runge-Kutta stage of Bernstein-Bezier DG for Maxwell's equations in one pass:
+// res = a res + dt du/dt (res is not read if a = 0), new = u + b res (not written if
+// b = 0).
+//
+// The state of an element holds, for i = 1, 2, 3 at each control point, the pair
+// x_i . E and x_i . (Z H), where x_1, x_2, x_3 are the columns of dx/dr. Then a curl
+// takes three differences per number, what a face sees of either side are three pairs
+// or two, and two numbers per face point are lifted, not six. What a point reads
+// follows what its neighbor reads, so that few threads meet in a bank.
+//
+// A multiprocessor shall hold BLOCKS blocks of teams, see teams.cuh.
+//
+// Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), BLOCKS, those of
+// teams.cuh.
+
+#include "gpu/memory.cuh"
+#include "nodal/kernels/teams.cuh"
+#include "nodal/kernels/lift_face.cuh"
+#include "maxwell/kernels/tangential.cuh"
+#include "maxwell/kernels/geometry.cuh"
+#include "team.cuh"
+#include "fetch.cuh"
+#include "derivatives.cuh"
+#include "flux.cuh"
+#include "update.cuh"
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) bernstein_fused(
+    const REAL* __restrict__ u, const REAL* __restrict__ data,
+    const unsigned* __restrict__ links, const unsigned* __restrict__ meeting,
+    const unsigned* __restrict__ points, const unsigned* __restrict__ slices,
+    const REAL* __restrict__ weights, const REAL* __restrict__ geometry,
+    const REAL* __restrict__ boundary, REAL* __restrict__ res, REAL* __restrict__ newer,
+    unsigned faces, REAL a, REAL b, REAL dt)
+{
+    extern __shared__ VECTOR memory[];
+    const Room room(memory + threadIdx.x / LANES * TEAM);   // the team's
+    const unsigned lane = threadIdx.x % LANES;
+    const unsigned first = (blockIdx.x * TEAMS + threadIdx.x / LANES) * ELEMENTS;
+
+    // 1. Fetch the team's states, geometry and links.
+    fetch_all(room, lane, first, u, geometry, links, res, a);
+    meet();
+
+    // 2. Curls in degree N - 1.
+    derive(room, lane, points);
+
+    // 3. Two numbers per face point, to be lifted.
+    compute_flux(room, lane, u, data, meeting, boundary, faces);
+    meet();
+
+    // 4. Lift: a thread per face and number, slice by slice.
+#pragma unroll 1
+    for (unsigned p = lane; p < PLANES; p += LANES)
+        lift_face((VECTOR*)(room.planes + p * PLANE));
+    meet();
+
+    // 5. At every point: degree N, what was lifted, and the update.
+    update(room, lane, first, points, slices, weights, res, newer, a, b, dt);
+}

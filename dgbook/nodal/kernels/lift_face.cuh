@@ -1,0 +1,76 @@
+// The lift of a Bernstein basis by one thread per face and number, in registers:
+// slices wait for nobody, and shared memory is read once per face point and written
+// once per point of the tetrahedron, 16 bytes at a time.
+//
+// A slice of degree n has rows of n + 1, n, ..., 1 points. The numbers are control
+// points times c!, with c their multi-indices: then slice i + 1 comes from slice i by
+//
+//     s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
+//
+// Before it is included: memory.cuh, teams.cuh.
+
+// Point q of row r of a slice of degree n.
+__device__ constexpr int at(int n, int q, int r) { return r * (n + 1) - r * (r - 1) / 2 + q; }
+
+__device__ constexpr REAL factorial(int n)
+{
+    REAL product = 1;
+    for (int i = 2; i <= n; ++i)
+        product *= i;
+    return product;
+}
+
+// Slice 0 from a face: twice L_0, in the scaled numbers
+// sum_j (c_j + 1)^2 y_c + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
+template <int SIZE> __device__ void lift_to_face(REAL (&t)[SIZE])
+{
+    REAL y[NFP];
+#pragma unroll
+    for (int r = 0; r <= ORDER; ++r)
+#pragma unroll
+        for (int q = 0; q <= ORDER - r; ++q)
+            y[at(ORDER, q, r)] = t[at(ORDER, q, r)]
+                * (factorial(q) * factorial(r) * factorial(ORDER - q - r));
+#pragma unroll
+    for (int r = 0; r <= ORDER; ++r)
+#pragma unroll
+        for (int q = 0; q <= ORDER - r; ++q) {
+            const int c = ORDER - q - r, j = at(ORDER, q, r);
+            REAL sum = REAL(c * c + q * q + r * r + 2 * ORDER + 3) * y[j];
+            if (c > 0)
+                sum += REAL(c * c) * (y[j + 1] + y[at(ORDER, q, r + 1)]);
+            if (q > 0)
+                sum += REAL(q * q) * (y[j - 1] + y[at(ORDER, q - 1, r + 1)]);
+            if (r > 0)
+                sum += REAL(r * r) * (y[at(ORDER, q, r - 1)] + y[at(ORDER, q + 1, r - 1)]);
+            t[j] = sum;
+        }
+}
+
+// Control points of a face, of one number, in `plane`; all slices take their place.
+__device__ void lift_face(VECTOR* plane)
+{
+    constexpr int SIZE = round_up(NFP, WIDTH);
+    alignas(16) REAL t[SIZE], kept[WIDTH] = {};
+#pragma unroll
+    for (int i = 0; i < SIZE / WIDTH; ++i)
+        ((VECTOR*)t)[i] = plane[i];
+    lift_to_face(t);
+#pragma unroll
+    for (int n = ORDER; n >= 0; --n) {
+        const int i = ORDER - n;   // this slice
+#pragma unroll
+        for (int r = 0; r <= n; ++r)
+#pragma unroll
+            for (int q = 0; q <= n - r; ++q) {
+                REAL& s = t[at(n, q, r)];
+                if (i > 0)
+                    s = -REAL(i) / REAL(i + 1)
+                        * (t[at(n + 1, q, r)] + t[at(n + 1, q + 1, r)] + t[at(n + 1, q, r + 1)]);
+                const int p = NP - tetrahedron(n) + at(n, q, r);
+                kept[p % WIDTH] = s;
+                if (p % WIDTH == WIDTH - 1 || p == NP - 1)
+                    plane[p / WIDTH] = *(const VECTOR*)kept;
+            }
+    }
+}

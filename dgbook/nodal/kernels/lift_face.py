@@ -1,0 +1,60 @@
+"""The lift of a Bernstein basis by one thread per face and number."""
+
+import numpy as np
+
+from dgbook.gpu import jit
+
+
+def make_lift_face(shape):
+    """Device function for the lift of one number from one face.
+
+    From y, control points of the face times c! (c: multi-index), it
+    makes all slices, control points of the tetrahedron times a!. Both
+    are in memory of this thread's own: it waits for nobody. Points of a
+    slice of degree n come row by row, of n + 1, n, ..., 1 points.
+
+    Slice 0 is L_0 (chan2015, section 3.1.2) of these scaled numbers,
+    without its factor 1/2, which the derivatives lack, too:
+
+        sum_j (c_j + 1)^2 y_c
+        + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
+
+    Slice i + 1 comes from slice i by three entries per point (ibid.,
+    Algorithm 1): s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
+    """
+    real = np.dtype(shape.dtype).type
+    N, Nfp = shape.order, shape.Nfp
+
+    @jit(device=True)
+    def lift_face(y, Y, s, S):
+        # Slice 0, from six neighbors on the face; the first is y[Y].
+        j = 0
+        for r in range(N + 1):
+            length = N + 1 - r
+            for q in range(length):
+                c0, c1, c2 = N - q - r, q, r
+                squares = c0 * c0 + c1 * c1 + c2 * c2 + 2 * N + 3
+                x = real(squares) * y[Y + j]
+                up, down = Y + j + length, Y + j - length - 1
+                if c0 > 0:
+                    x += real(c0 * c0) * (y[Y + j + 1] + y[up])
+                if c1 > 0:
+                    x += real(c1 * c1) * (y[Y + j - 1] + y[up - 1])
+                if c2 > 0:
+                    x += real(c2 * c2) * (y[down] + y[down + 1])
+                s[S + j] = x
+                j += 1
+        # Slice by slice, each from the one before.
+        old, new = S, S + Nfp
+        for i in range(N):
+            ratio = -real(i + 1) / real(i + 2)
+            for r in range(N - i):
+                length = N + 1 - i - r
+                for q in range(length - 1):
+                    x = s[old + q] + s[old + q + 1]
+                    s[new] = ratio * (x + s[old + q + length])
+                    new += 1
+                old += length
+            old += 1  # the last row, of one point
+
+    return lift_face

@@ -12,7 +12,7 @@ import numpy as np
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu import Device
 from dgbook.gpu.layout import microblock_size, padded
-from dgbook.gpu.limits import STATIC_SHARED_LIMIT, WARP
+from dgbook.gpu.limits import STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, choose, rows_of, varied
 from dgbook.maxwell.kernels.bernstein_fused import GEOMETRY, room
 from dgbook.nodal.fused import VECTOR_BYTES, FusedPlan, NodalShape, apart
@@ -140,21 +140,10 @@ class FusedShape(NodalShape):
         return f"{plan.unroll} columns at a time; allowed: 1, 2, and 4 if they fill {self.even_Np}"
 
 
-# Threads of a team, its elements and teams a block, by order: of the ways that leave few threads
-# idle at points, at faces and in the lift, those with room for many warps.
-TEAMS = {
-    1: (32, 8, 4),
-    2: (32, 8, 2),
-    3: (32, 4, 4),
-    4: (32, 4, 2),
-    5: (32, 4, 2),
-    6: (32, 2, 2),
-    7: (64, 2, 1),
-    8: (64, 2, 1),
-    9: (64, 1, 1),
-}
-FIT = {"float32": 96, "float64": 128}
-"""Registers a thread that suffice: the lift keeps a face, the update a point."""
+SIZES = tuple((lanes, n) for lanes in (WARP, 2 * WARP, 4 * WARP) for n in (1, 2, 3, 4, 6, 8))
+"""Threads of a team and its elements that plans for the Bernstein basis may have."""
+ENOUGH_WARPS = 16
+"""On a multiprocessor, to have something to do while others wait: assumed, not measured."""
 
 
 @dataclass(frozen=True)
@@ -163,18 +152,28 @@ class BernsteinFusedPlan(TeamPlan):
 
     @classmethod
     def default(cls, shape: FusedShape, capability: Capability = None, variant: str = "") -> Self:
-        """What leaves few threads idle and has room for many warps.
+        """What leaves few threads idle, and has room for many warps."""
+        plans = cls._sizes(shape, capability, variant or "cuda")
+        return min(plans, key=lambda plan: plan._slowness(shape, capability))
 
-        Above order 9, and where shared memory is small, a team is a warp with one element.
-        """
-        small = (WARP, 1, 1)
-        for lanes, elements, teams in (TEAMS.get(shape.order, small), small):
-            plan = cls(variant or "cuda", lanes, elements, teams)
-            if plan.dynamic:
-                plan = plan.fitting(shape, FIT[shape.dtype], capability)
-            if not plan.illegal(shape, capability):
-                break
-        return plan
+    @classmethod
+    def _sizes(cls, shape: FusedShape, capability: Capability, language: str) -> list[Self]:
+        """Legal plans of all `SIZES`; the smallest one if none is."""
+        plans = [cls(language, lanes, n, max(1, 2 * WARP // lanes)) for lanes, n in SIZES]
+        legal = [plan for plan in plans if not plan.illegal(shape, capability)]
+        plans = legal or [cls(language, WARP, 1, 1)]
+        if language == "cuda":
+            plans = [plan.fitting(shape, registers(shape), capability) for plan in plans]
+        return plans
+
+    def _slowness(self, shape: FusedShape, capability: Capability) -> float:
+        """Turns of the loops per element over all threads, and as many more as warps are few."""
+        limits, threads = architecture(capability or (7, 5)), self.block(shape)
+        blocks = resident_blocks(limits, threads, registers(shape), self.shared_bytes(shape))
+        E, warps = self.elements, max(1, blocks * threads // WARP)
+        counts = ((E * shape.Np, 3), (4 * E * shape.Nfp, 1), (8 * E, 0.1 * shape.Np))
+        turns = sum(weight * -(-count // self.lanes) for count, weight in counts)
+        return turns * self.lanes / E * max(1.0, ENOUGH_WARPS / warps)
 
     def subject(self, shape: FusedShape) -> str:
         return f"maxwell/bernstein/{self.language}"
@@ -194,30 +193,43 @@ class BernsteinFusedPlan(TeamPlan):
         return self.teams * (numbers * shape.itemsize + self.elements * VECTOR_BYTES)
 
     def candidates(self, shape: FusedShape, capability: Capability = None) -> list[Self]:
-        """This plan first.
+        """This plan first, then the ten of all `SIZES` of which the best is to be expected.
 
-        Teams of one warp, two or four, with one element to eight: of each size the three that need
-        fewest turns of the loops an element, for CUDA C++ with two limits of the registers each.
+        For CUDA C++ the first five also with fewer registers, and this plan with two turns of its
+        loops under way together.
         """
-        found, fit = [self], FIT[shape.dtype]
+        plans = self._sizes(shape, capability, self.language)
+        plans = sorted(plans, key=lambda plan: plan._slowness(shape, capability))[:10]
         if self.language == "cuda":
-            found += [replace(self, unroll=2), self.fitting(shape, fit - 16, capability)]
-        for lanes in (WARP, 2 * WARP, 4 * WARP):
-            dealt = [
-                BernsteinFusedPlan(self.language, lanes, n, max(1, 2 * WARP // lanes))
-                for n in (1, 2, 3, 4, 6, 8)
-            ]
-            legal = [plan for plan in dealt if not plan.illegal(shape, capability)]
-            best = sorted(legal, key=lambda plan: plan.turns(shape))[:3]
-            limits = (fit - 16, fit + 16) if self.language == "cuda" else ()
-            found += [p.fitting(shape, n, capability) for p in best for n in limits] or best
-        return list(dict.fromkeys(found))
+            fewer = registers(shape) - 16
+            plans = [replace(self, unroll=2), *plans]
+            plans += [plan.fitting(shape, fewer, capability) for plan in plans[1:6]]
+        return list(dict.fromkeys([self, *plans]))
 
-    def turns(self, shape: FusedShape) -> float:
-        """Turns of the loops an element, each over so many threads, weighed by instructions."""
-        E, lanes = self.elements, self.lanes
-        counts = ((E * shape.Np, 3), (4 * E * shape.Nfp, 1), (8 * E, 0.1 * shape.Np))
-        return sum(weight * -(-count // lanes) for count, weight in counts) * lanes / E
+
+def registers(shape: FusedShape) -> int:
+    """Of a thread of the Bernstein kernel: its lift keeps a face, its update a point."""
+    return max(56, 50 + shape.Nfp) if shape.itemsize == 4 else max(92, 60 + 2 * shape.Nfp)
+
+
+@dataclass(frozen=True)
+class EitherPlan(FusedPlan):
+    """A plan of the fused kernel of either basis: which is faster, where both were timed.
+
+    ``dgbook.lab.maxwell.tune_basis`` times them. Where it has not, on this GPU or one of which
+    plans are shipped, it is the nodal basis.
+    """
+
+    rivals = (BernsteinFusedPlan,)
+
+    def subject(self, shape: FusedShape) -> str:
+        return f"maxwell/basis/{self.language}"
+
+
+def faster_basis(shape: FusedShape, device: Device) -> str:
+    """The basis whose fused kernel is known to be the faster on a device, "nodal" if none is."""
+    plan = choose(EitherPlan, shape, device)
+    return "bernstein" if isinstance(plan, BernsteinFusedPlan) else "nodal"
 
 
 @dataclass(frozen=True)

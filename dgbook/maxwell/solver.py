@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
+from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.launch.incident import launches
 from dgbook.maxwell.launch.paper import PaperLauncher
-from dgbook.maxwell.plan import PaperPlan
+from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape, PaperPlan, faster_basis
 from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Launch
@@ -19,6 +21,11 @@ from dgbook.nodal.linear import LinearSolver
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes."""
+LAUNCHERS = {
+    "nodal": PATHS,
+    "bernstein": {"fused": (BernsteinFusedLauncher, BernsteinFusedPlan)},
+}
+"""By basis its paths."""
 REFERENCE_ARRAYS = (12, 1)
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
@@ -45,6 +52,7 @@ class Solver(LinearSolver):
     device : Device or {"auto", "cuda", "cpu", "simulator"}
         On the CPU the NumPy reference runs; elsewhere the kernels.
     flux : {"upwind", "central"}
+        The central one in the nodal basis only.
     epsilon, mu : number or (K,) array
         Relative permittivity and permeability; the speed of light is 1 where both are 1.
     boundary : condition or dict
@@ -53,14 +61,17 @@ class Solver(LinearSolver):
         stands for all names. Functions other than plane waves are evaluated by Python, once a
         stage.
     path : {"fused", "paper"}, optional
-        Which kernels: one a stage, or the paper's. By default "fused", but "paper" for the central
-        flux, which the fused kernel does not know.
-    plan : FusedPlan or PaperPlan, optional
+        Which kernels: one a stage, or, in the nodal basis, the paper's. By default "fused", but
+        "paper" for the central flux, which the fused kernels do not know.
+    plan : FusedPlan, BernsteinFusedPlan or PaperPlan, optional
         How they are launched; if not given, what the tuner remembers for this GPU, or a default.
     method : {"lsrk45", "ndb14"}
         The Runge-Kutta method: five stages, or fourteen with a step that is 4.0 times as long where
         an upwind flux limits it. On uniform meshes from N = 5 on its own error limits the step
         before that, see `accurate_dt`.
+    basis : {"auto", "nodal", "bernstein"}
+        Of the polynomials. "auto" is that of the plan; without one it is the basis whose fused
+        kernel was the faster where both were timed, see `faster_basis`, and else the nodal one.
 
     Raises
     ------
@@ -75,7 +86,7 @@ class Solver(LinearSolver):
         Coordinates of the nodes.
     operator : reference.Operator
     device : Device
-    path : str
+    basis, path : str
     """
 
     fields = FIELDS
@@ -92,14 +103,17 @@ class Solver(LinearSolver):
         mu: float | np.ndarray = 1.0,
         boundary: str | Callable | dict[str, str | Callable] = "pec",
         path: str | None = None,
-        plan: FusedPlan | PaperPlan | None = None,
+        plan: FusedPlan | BernsteinFusedPlan | PaperPlan | None = None,
         method: str = "lsrk45",
+        basis: str = "auto",
     ) -> None:
-        path = path or ("fused" if flux == "upwind" else "paper")
-        self.take_path(path, plan, PATHS, flux, ("upwind",))
+        check_choice("basis", basis, ("auto", *LAUNCHERS))
         super().__init__(mesh, order, dtype, device, method)
+        path = path or ("fused" if flux == "upwind" or basis == "bernstein" else "paper")
+        self.basis = self._usual_basis(path, plan) if basis == "auto" else basis
+        self.take_path(path, plan, LAUNCHERS[self.basis], flux, ("upwind",))
         self.operator = reference.assemble(
-            mesh, self.element, flux, epsilon, mu, boundary, self.dtype.name
+            mesh, self.element, flux, epsilon, mu, boundary, self.dtype.name, self.basis
         )
         self.jacobian = self.operator.jacobian
 
@@ -123,6 +137,20 @@ class Solver(LinearSolver):
         path = "cpu" if self.device.kind == "cpu" else self.path
         states, faces = {"fused": (3, 0), "paper": (7, 1), "cpu": REFERENCE_ARRAYS}[path]
         return states * self.element.Np + faces * 4 * self.element.Nfp, 32
+
+    def _usual_basis(self, path: str, plan: FusedPlan | BernsteinFusedPlan | PaperPlan) -> str:
+        """That of a plan, or the faster one."""
+        if plan is not None:
+            return "bernstein" if isinstance(plan, BernsteinFusedPlan) else "nodal"
+        if path != "fused" or self.device.kind == "cpu":
+            return "nodal"
+        return faster_basis(FusedShape(self.element.order, self.dtype.name, True), self.device)
+
+    def _unknowns(self, u: np.ndarray) -> np.ndarray:
+        return self.operator.basis.from_nodal(u)
+
+    def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
+        return self.operator.basis.to_nodal(unknowns)
 
     def _launches(self) -> Sequence[Launch] | None:
         return launches(self.operator, self.device)

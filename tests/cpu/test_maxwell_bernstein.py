@@ -82,7 +82,10 @@ def test_single_precision_has_arrays_of_its_own():
 def test_a_cavity_converges_with_order_N_plus_1(order):
     errors = []
     for n in (4, 8) if order < 3 else (2, 4):
-        exact, mesh = BoxMode(1, 1, 0, lengths=(1.0, 1.0, 1 / n)), box((n, n, 1), 0.0, (1, 1, 1 / n))
+        exact, mesh = (
+            BoxMode(1, 1, 0, lengths=(1.0, 1.0, 1 / n)),
+            box((n, n, 1), 0.0, (1, 1, 1 / n)),
+        )
         operator = reference.assemble(mesh, NodalElement(3, order), basis="bernstein")
         x = nodes_xyz(mesh, operator.element.nodes)
         start, end = (reference.as_fields(exact(*x, t), x.shape[1:]) for t in (0.0, 0.15))

@@ -7,6 +7,21 @@ import numpy as np
 from dgbook.gpu import cuda, jit
 
 
+def make_signal(shape):
+    """Device function for a wave's signal, a time after its origin has passed."""
+    gaussian = shape == "gaussian"
+
+    @jit(device=True)
+    def signal_at(s, parameter):
+        if gaussian:
+            return math.exp(-((s / parameter) ** 2))
+        periods = parameter * s / (2 * math.pi)
+        rise = math.sin(math.pi * min(max(periods, 0.0), 2.0) / 4)
+        return rise * rise * math.sin(parameter * s)
+
+    return signal_at
+
+
 def make_incident(Nfp, shape, dtype):
     """Kernel for g on some boundary faces: a plane wave, or what scatters it.
 
@@ -23,24 +38,49 @@ def make_incident(Nfp, shape, dtype):
     parameter         of the signal, fp64
     data (6 nb Nfp,)  g, written
     """
-    real = np.dtype(dtype).type
-    gaussian = shape == "gaussian"
+    real, signal_at = np.dtype(dtype).type, make_signal(shape)
 
     @jit
     def incident(faces, phase, amplitude, step, t, dt, late, parameter, data):
         i = cuda.grid(1)
         if i < phase.size:
             # The signal, at its own time.
-            s = t + step[0] * dt + late - phase[i]
-            if gaussian:
-                signal = math.exp(-((s / parameter) ** 2))
-            else:
-                periods = parameter * s / (2 * math.pi)
-                rise = math.sin(math.pi * min(max(periods, 0.0), 2.0) / 4)
-                signal = rise * rise * math.sin(parameter * s)
+            signal = signal_at(t + step[0] * dt + late - phase[i], parameter)
             # Every field has its amplitude of it.
             place = faces[i // Nfp] * Nfp + i % Nfp
             for f in range(6):
                 data[f * (data.size // 6) + place] = amplitude[f] * real(signal)
 
     return incident
+
+
+def make_incident_points(Nfp, shape, dtype, faces_of_block):
+    """The same kernel for control points of a Bernstein basis.
+
+    A block has some faces. Its threads evaluate the signal at the nodes, then
+    each of them makes one control point of those of its face, by a row of the
+    argument `matrix`, (Nfp Nfp,) fp64.
+    """
+    real, signal_at = np.dtype(dtype).type, make_signal(shape)
+    threads = faces_of_block * Nfp
+
+    @jit
+    def incident_points(faces, phase, matrix, amplitude, step, t, dt, late, parameter, data):
+        signals = cuda.shared.array(threads, np.float64)
+        thread = cuda.threadIdx.x
+        i = cuda.blockIdx.x * threads + thread
+        # At the nodes.
+        if i < phase.size:
+            signals[thread] = signal_at(t + step[0] * dt + late - phase[i], parameter)
+        cuda.syncthreads()
+        if i < phase.size:
+            # The control point; every field has its amplitude of it.
+            node, point = thread - thread % Nfp, i % Nfp
+            signal = 0.0
+            for q in range(Nfp):
+                signal += matrix[point * Nfp + q] * signals[node + q]
+            place = faces[i // Nfp] * Nfp + point
+            for f in range(6):
+                data[f * (data.size // 6) + place] = amplitude[f] * real(signal)
+
+    return incident_points

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device, Kernel
-from dgbook.maxwell.kernels.incident import make_incident
+from dgbook.maxwell.kernels.incident import make_incident, make_incident_points
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.reference import Operator
+from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.incoming import Launch
 
 THREADS = 128
@@ -21,6 +22,17 @@ THREADS = 128
 def kernel(Nfp: int, shape: str, dtype: str) -> Kernel:
     """The kernel, compiled once for equal arguments."""
     return make_incident(Nfp, shape, dtype)
+
+
+@lru_cache(maxsize=64)
+def kernel_of_points(Nfp: int, shape: str, dtype: str) -> Kernel:
+    """That for control points, compiled once for equal arguments."""
+    return make_incident_points(Nfp, shape, dtype, faces_of_block(Nfp))
+
+
+def faces_of_block(Nfp: int) -> int:
+    """So many that a block has about `THREADS` threads."""
+    return max(1, THREADS // Nfp)
 
 
 def launches(operator: Operator, device: Device) -> list[Launch] | None:
@@ -44,14 +56,15 @@ def _launch(
     if isinstance(function, Scatterer):
         amplitude = np.concatenate([-2 * amplitude[:3], np.zeros(3)])
     phase = wave.delay + np.tensordot(wave.direction, operator.boundary_points[:, faces], axes=1)
-    dtype = operator.lift.dtype
-    incident = kernel(operator.element.Nfp, wave.shape, dtype.name)
-    arrays = (
-        device.array(faces.astype(np.int64)),
-        device.array(phase.ravel()),
-        device.array(amplitude.astype(dtype)),
-    )
-    grid, parameter = (-(-phase.size // THREADS), THREADS), float(wave.parameter)
+    dtype, Nfp, parameter = operator.lift.dtype, operator.element.Nfp, float(wave.parameter)
+    arrays = [device.array(faces.astype(np.int64)), device.array(phase.ravel())]
+    if isinstance(operator.basis, BernsteinBasis):
+        incident, threads = kernel_of_points(Nfp, wave.shape, dtype.name), faces_of_block(Nfp) * Nfp
+        arrays.append(device.array(operator.basis.face_coefficients.ravel()))
+    else:
+        incident, threads = kernel(Nfp, wave.shape, dtype.name), THREADS
+    arrays.append(device.array(amplitude.astype(dtype)))
+    grid = -(-phase.size // threads), threads
 
     def launch(step: Any, start: float, dt: float, late: float, data: Any) -> None:
         incident[grid](*arrays, step, start, dt, late, parameter, data)

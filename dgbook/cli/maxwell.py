@@ -18,6 +18,7 @@ from dgbook.maxwell.plan import STRATEGIES
 from dgbook.maxwell.problem import CONDITIONS, FLUXES, PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.mesh import Mesh
+from dgbook.nodal.basis import BASES
 from dgbook.nodal.fused import LANGUAGES
 
 WAVES = ("incident", "scatterer")
@@ -80,7 +81,8 @@ def pulse(center: np.ndarray, width: float) -> Callable:
 
 def _about(solver: Solver, words: dict[str, str], wave: PlaneWave | None) -> list[str]:
     """What is about to be computed."""
-    lines = [f"boundaries {running.listed(words)}; {running.numerics(solver)}"]
+    how = f"basis {solver.basis}, {running.numerics(solver)}"
+    lines = [f"boundaries {running.listed(words)}; {how}"]
     if wave is not None:
         scattered = ", E and H are the scattered fields" if "scatterer" in words.values() else ""
         lines.append(f"{wave}{scattered}")
@@ -93,13 +95,14 @@ FAMILY = waves.Family(
     write_fields=write_fields,
     cube=(0.0, 1.0),
     matter=("epsilon", "mu"),
-    choices={"flux": FLUXES},
+    choices={"basis": ("auto", *BASES), "flux": FLUXES},
     paths=PATHS,
     words=(*CONDITIONS, *WAVES),
     otherwise="pec",
     texts={
         "mesh": "without it a unit cube",
         "t_end": "final time; light has speed 1",
+        "basis": "of the polynomials; auto: the one that is known to be faster, or nodal",
         "flux": "numerical flux",
         "otherwise": "pec",
         "initial": "the cube's eigenmode, a Gaussian pulse, or nothing",

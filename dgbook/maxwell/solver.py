@@ -111,6 +111,10 @@ class Solver(LinearSolver):
         super().__init__(mesh, order, dtype, device, method)
         path = path or ("fused" if flux == "upwind" or basis == "bernstein" else "paper")
         self.basis = self._usual_basis(path, plan) if basis == "auto" else basis
+        if self.basis == "bernstein" and flux != "upwind":
+            raise ValueError(
+                f"flux = {flux!r} in basis {self.basis!r}; allowed: 'upwind', or basis 'nodal'"
+            )
         self.take_path(path, plan, LAUNCHERS[self.basis], flux, ("upwind",))
         self.operator = reference.assemble(
             mesh, self.element, flux, epsilon, mu, boundary, self.dtype.name, self.basis

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
-from dgbook.maxwell.kernels.incident import make_incident
+from dgbook.maxwell.kernels.incident import make_incident, make_incident_points
 from dgbook.nodal.kernels.tick import make_tick
 
 REDUCTION = 40
@@ -26,6 +26,16 @@ def test_a_plane_wave_fits_the_machine(shape, stack, cc):
         assert found.stack_bytes <= stack and found.registers <= 40, found
     # Six products are fp64 in one and fp32 in the other, which converts the signal once.
     assert double.fp64_instructions - single.fp64_instructions == 6 - 1
+
+
+@pytest.mark.parametrize(("shape", "stack"), [("gaussian", 0), ("sine", REDUCTION)])
+def test_control_points_of_a_plane_wave_fit_the_machine(shape, stack, cc):
+    """Signals of a block's nodes are shared; fp64 is for them and for a sum of each point."""
+    double, long, real = np.empty(1), np.empty(1, np.int64), np.empty(1, np.float32)
+    signature = (long, double, double, real, long, *[1.0] * 4, real)
+    found = compile(make_incident_points(10, shape, "float32", 12), signature, cc)
+    assert found.spill_bytes == 0 and found.shared_bytes == 12 * 10 * 8, found
+    assert found.stack_bytes <= stack and found.registers <= 48, found
 
 
 def test_a_tick_counts_with_integers(held):

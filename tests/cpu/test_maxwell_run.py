@@ -132,6 +132,11 @@ def test_the_cubes_mode_and_its_error(tmp_path, capsys):
     assert start == pytest.approx(0.5 * 0.125 * (1 + 4 / 5), rel=1e-2)
     assert 0.99 * start < end <= start
     assert list(tmp_path.iterdir()) == [path]
+    assert "basis nodal, upwind flux" in coarse
+    assert run("--cells 2 --order 3 --t-end 0.1 --basis bernstein") == 0
+    other = capsys.readouterr().out
+    assert "basis bernstein, upwind flux" in other
+    assert coarse.partition("L2 error ")[2].split()[0] == other.partition("L2 error ")[2].split()[0]
     E = meshio.read(path).point_data["E"]
     assert E.shape == (48 * 20, 3) and 0.1 < np.abs(E).max() < 1.5
 

@@ -107,6 +107,21 @@ def test_a_late_wave_is_as_exact_as_an_early_one():
     assert close(SIMULATOR.to_numpy(field.data), given(double, exact), "float32", units=8)
 
 
+@pytest.mark.parametrize("order", [1, 3])
+def test_plane_waves_come_in_as_control_points(order, dtype):
+    """A block of the kernel has several faces, the last one fewer."""
+    options = {"boundary": BOUNDARY, "basis": "bernstein"}
+    field = Solver(CUBE, order, dtype, "simulator", **options).incoming()
+    exact = Solver(CUBE, order, "float64", "simulator", **options).incoming()
+    nodal = incoming(BOUNDARY, order=order)
+    assert not field.live and len(field.launches) == 4
+    field.start(0.1, 0.1, 2)
+    field.stage(0.0, 0.03)
+    expected = given(exact, 0.1 + 2 * 0.1 + 0.03)
+    assert close(SIMULATOR.to_numpy(field.data), expected, dtype, units=8)
+    assert order == 1 or np.abs(expected - given(nodal, 0.33)).max() > 1e-2
+
+
 def test_other_functions_are_evaluated_by_python(dtype):
     boundary = {**BOUNDARY, "y+": swell}
     field, exact = incoming(boundary, dtype), incoming(boundary)
@@ -190,6 +205,19 @@ def test_a_step_with_kernels(path):
     u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u.astype(np.float64), 0.2 + dt, dt, t=0.2)
     assert close(ours.run(u, 0.2 + dt, dt, t=0.2), expected, "float32")
+    assert np.abs(expected - u).max() > 0.1
+
+
+@pytest.mark.parametrize("boundary", [BOUNDARY, {**BOUNDARY, "y+": swell}])
+def test_steps_in_the_bernstein_basis(boundary, dtype):
+    """Three, with the kernel, and what comes in evaluated there or by Python."""
+    options = {"boundary": boundary, "basis": "bernstein", "order": 2}
+    ours, exact = solver(dtype=dtype, **options), solver(device="cpu", boundary=boundary, order=2)
+    u, dt = noise(ours), ours.cfl_dt()
+    expected = exact.run(u.astype(np.float64), 0.2 + 3 * dt, dt, t=0.2)
+    assert close(ours.run(u, 0.2 + 3 * dt, dt, t=0.2), expected, dtype)
+    assert close(ours.rhs(u, 0.4), exact.rhs(u, 0.4), dtype)
+    assert ours.stable_dt() == pytest.approx(exact.stable_dt(), rel=1e-2)
     assert np.abs(expected - u).max() > 0.1
 
 

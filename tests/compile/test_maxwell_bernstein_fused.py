@@ -1,0 +1,71 @@
+"""Maxwell's kernels in the Bernstein basis as machine code: registers, warps, loads, no fp64."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+from dgbook.check.compile import compile
+from dgbook.maxwell.launch.bernstein_fused import kernel
+from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape
+
+INDICES = np.empty(1, np.uint32)
+WARPS = {"float32": 16, "float64": 8}
+"""That a multiprocessor of compute capability 9.0 holds at least, by shared memory."""
+
+
+@cache
+def report(order, dtype, language, cc=(9, 0)):
+    """The default plan, its shape, and what the compiler says."""
+    shape = FusedShape(order, dtype)
+    plan = BernsteinFusedPlan.default(shape, cc, language)
+    r, i, s = np.empty(1, dtype), INDICES, np.dtype(dtype).type(1)
+    signature = (r, r, i, i, i, i, r, r, r, r, r, s, s, s)
+    return plan, shape, compile(kernel(shape, plan), signature, cc)
+
+
+def sample():
+    """The orders in turn; two for older devices."""
+    cases = [(order, "float32", "cuda", (9, 0)) for order in (1, 2, 3, 4, 6, 7, 8, 9)]
+    cases += [(order, "float64", "cuda", (9, 0)) for order in (2, 4, 7, 9)]
+    cases += [(5, "float32", "cuda", (7, 5)), (5, "float64", "cuda", (8, 0))]
+    return [*cases, (4, "float32", "numba", (9, 0)), (6, "float64", "numba", (7, 5))]
+
+
+@pytest.mark.parametrize(("order", "dtype", "language", "cc"), sample())
+def test_kernels_fit_the_machine(order, dtype, language, cc):
+    plan, shape, found = report(order, dtype, language, cc)
+    assert found.spill_bytes == 0, found
+    assert found.stack_bytes == 0, found
+    assert (found.fp64_instructions > 0) == (dtype == "float64"), found
+    dynamic = plan.shared_bytes(shape) if language == "cuda" else 0
+    assert found.shared_bytes + dynamic == plan.shared_bytes(shape)
+    resident = found.blocks_per_multiprocessor(plan.block(shape), dynamic)
+    assert resident >= plan.blocks, found
+    if cc == (9, 0) and language == "cuda":
+        assert resident * plan.block(shape) // 32 >= WARPS[dtype], found
+
+
+def test_pairs_come_in_one_load():
+    """Nine of a curl, nine at least of four in degree N - 1, three of the state: 8 bytes each."""
+    _, _, found = report(4, "float32", "cuda")
+    assert len(re.findall(r"ld\.shared\.v2\.[fb]32", found.ptx)) >= 9 + 9 + 3
+
+
+def test_a_lift_stays_in_registers():
+    """It loads a face and stores a plane, 16 bytes at a time, and no slice in between.
+
+    Of order 4: 15 points in 4 vectors, 35 in 9. Beside them 4 of turns twice and 2 of the metric.
+    """
+    _, _, found = report(4, "float32", "cuda")
+    assert len(re.findall(r"st\.shared\.v4\.[fb]32", found.ptx)) == 9
+    assert len(re.findall(r"ld\.shared\.v4\.[fb]32", found.ptx)) == 4 + 1 + 4 + 2
+
+
+@pytest.mark.parametrize("language", ["cuda", "numba"])
+def test_the_team_meets_three_times_at_any_order(language):
+    for order in (2, 8):
+        plan, _, found = report(order, "float32", language)
+        barrier = "bar.warp.sync" if plan.lanes == 32 else r"bar(?:rier)?\.sync"
+        assert len(re.findall(barrier, found.ptx)) == 3

@@ -149,9 +149,12 @@ def tune(arguments: argparse.Namespace) -> None:
     for order in arguments.orders:
         mesh = measure.cube(measure.cells_for(arguments.dofs, order))
         for dtype in arguments.dtypes:
-            operator = measure.operator_on(mesh, order, dtype)
-            best = measure.best_plan(operator, device, STRATEGIES)
+            operators = {b: measure.operator_on(mesh, order, dtype, b) for b in BASES}
+            best = measure.best_plan(operators["nodal"], device, STRATEGIES)
             print(f"N={order} {dtype}: {best}", flush=True)
             for language in LANGUAGES:
-                found = measure.tune_fused(operator, device, language).plan
-                print(f"N={order} {dtype}: {found}", flush=True)
+                for operator in operators.values():
+                    found = measure.tune_fused(operator, device, language).plan
+                    print(f"N={order} {dtype}: {found}", flush=True)
+                found = measure.tune_basis(operators, device, language).plan
+                print(f"N={order} {dtype}, the faster: {found}", flush=True)

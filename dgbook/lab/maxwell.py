@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,13 +35,16 @@ from dgbook.maxwell import mie, reference
 from dgbook.maxwell import plan as paper_plan
 from dgbook.maxwell.cost import PAPER, costs
 from dgbook.maxwell.exact import BoxMode
+from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
 from dgbook.maxwell.launch.fused import FusedLauncher
 from dgbook.maxwell.launch.paper import PaperLauncher
-from dgbook.maxwell.plan import FusedShape, LocalPlan, PaperPlan
+from dgbook.maxwell.plan import BernsteinFusedPlan, EitherPlan, FusedShape, LocalPlan, PaperPlan
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import Mesh, read
-from dgbook.nodal.fused import FusedPlan
+from dgbook.nodal.basis import BASES
+from dgbook.nodal.bernstein import BernsteinBasis
+from dgbook.nodal.fused import FusedPlan, FusedStage
 from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
@@ -96,9 +99,24 @@ def cells_for(dofs: int, order: int) -> int:
     return measuring.cells_for(dofs, order, 6)
 
 
-def operator_on(mesh: Mesh, order: int, dtype: str) -> reference.Operator:
+def operator_on(mesh: Mesh, order: int, dtype: str, basis: str = "nodal") -> reference.Operator:
     """Maxwell's operator in vacuum between conducting walls."""
-    return reference.assemble(mesh, NodalElement(3, order), dtype=dtype)
+    return reference.assemble(mesh, NodalElement(3, order), dtype=dtype, basis=basis)
+
+
+def path_of(operator: reference.Operator) -> str:
+    """What rows call a stage in one kernel: "fused", or "bernstein" in that basis."""
+    return "bernstein" if isinstance(operator.basis, BernsteinBasis) else "fused"
+
+
+def fused_launcher(
+    operator: reference.Operator,
+    device: Device,
+    plan: FusedPlan | BernsteinFusedPlan | None = None,
+) -> FusedStage:
+    """What launches a stage in one kernel, in the operator's basis."""
+    kinds = {"fused": FusedLauncher, "bernstein": BernsteinFusedLauncher}
+    return kinds[path_of(operator)](operator, device, plan)
 
 
 def noise(operator: reference.Operator) -> np.ndarray:
@@ -122,12 +140,12 @@ def subject_of(operator: reference.Operator) -> Subject:
 # --------------------------------------------------------------------------------------- stages
 
 
-def fused_row(launcher: FusedLauncher, session: Session) -> dict[str, Any]:
+def fused_row(launcher: FusedStage, session: Session) -> dict[str, Any]:
     """A stage in one kernel, by the launcher's plan."""
-    operator, plan = launcher.operator, launcher.plan
-    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)["fused"]
+    operator, plan, path = launcher.operator, launcher.plan, path_of(launcher.operator)
+    cost = costs(operator.element.order, operator.mesh.K, operator.lift.dtype)[path]
     timing = stage_timing(launcher)
-    return session.row(subject_of(operator), "fused", plan.language, plan, cost, timing)
+    return session.row(subject_of(operator), path, plan.language, plan, cost, timing)
 
 
 def fused_rows(operator: reference.Operator, session: Session, every: bool = True) -> Rows:
@@ -143,6 +161,16 @@ def fused_rows(operator: reference.Operator, session: Session, every: bool = Tru
             choose(FusedPlan, shape, session.device, "numba"),
         ]
     launcher = FusedLauncher(operator, session.device, plans[0])
+    for plan in dict.fromkeys(plans):
+        yield fused_row(launcher.planned(plan), session)
+
+
+def bernstein_rows(operator: reference.Operator, session: Session, every: bool = True) -> Rows:
+    """A stage in the Bernstein basis, by the best plan known, and if `every` also in Numba."""
+    shape = fused_shape(operator)
+    languages = ("cuda", "numba") if every else ("cuda",)
+    plans = [choose(BernsteinFusedPlan, shape, session.device, name) for name in languages]
+    launcher = BernsteinFusedLauncher(operator, session.device, plans[0])
     for plan in dict.fromkeys(plans):
         yield fused_row(launcher.planned(plan), session)
 
@@ -194,17 +222,17 @@ def core_rows(order: int, dtype: str, session: Session) -> Rows:
         yield host.row(subject, "cores", "numba", None, cost, timing)
 
 
-def stage_timing(launcher: FusedLauncher | PaperLauncher) -> Timing:
+def stage_timing(launcher: FusedStage | PaperLauncher) -> Timing:
     """Seconds of a stage of either launcher on noise."""
     return measure(stage_of(launcher), launcher.device)
 
 
-def stage_of(launcher: FusedLauncher | PaperLauncher) -> Callable[[], None]:
+def stage_of(launcher: FusedStage | PaperLauncher) -> Callable[[], None]:
     """A stage of either launcher on noise, recorded."""
     return launcher.device.capture(stage_on_noise(launcher))
 
 
-def stage_on_noise(launcher: FusedLauncher | PaperLauncher) -> Callable[[], None]:
+def stage_on_noise(launcher: FusedStage | PaperLauncher) -> Callable[[], None]:
     """What launches a stage of either launcher on noise."""
     operator = launcher.operator
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
@@ -229,7 +257,7 @@ def parts_of(launcher: PaperLauncher) -> dict[str, Callable[[], None]]:
     return dict(zip(PAPER, functions, strict=True))
 
 
-def no_data(launcher: FusedLauncher | PaperLauncher) -> Any:
+def no_data(launcher: FusedStage | PaperLauncher) -> Any:
     """g = 0 on all boundary faces."""
     operator = launcher.operator
     faces = len(operator.trace.boundary_faces)
@@ -298,7 +326,7 @@ def best_plan(operator: reference.Operator, device: Device, strategies: Iterable
 
 
 def tune_fused(operator: reference.Operator, device: Device, language: str) -> Result:
-    """Time plans of the fused kernel and remember the timings.
+    """Time plans of the fused kernel of the operator's basis and remember the timings.
 
     Parameters
     ----------
@@ -307,14 +335,42 @@ def tune_fused(operator: reference.Operator, device: Device, language: str) -> R
     """
     order, dtype = operator.element.order, operator.lift.dtype.name
     shape, capability = fused_shape(operator), device.compute_capability
-    plans = shipped(FusedPlan, shape, capability, language).candidates(shape, capability)
-    launcher = FusedLauncher(operator, device, plans[0])
+    kind = BernsteinFusedPlan if path_of(operator) == "bernstein" else FusedPlan
+    plans = shipped(kind, shape, capability, language).candidates(shape, capability)
+    launcher = fused_launcher(operator, device, plans[0])
 
     def run(plan: Any) -> Callable[[], None]:
         return stage_of(launcher.planned(plan))
 
     name = plans[0].subject(shape)
     return tune(name, plans, run, device, order, dtype, progress=False)
+
+
+def tune_basis(
+    operators: Mapping[str, reference.Operator], device: Device, language: str
+) -> Result:
+    """Time the best plan known of each basis's fused kernel, and remember which is the faster.
+
+    That is what `dgbook.maxwell.plan.faster_basis` goes by: tune both kernels before.
+
+    Parameters
+    ----------
+    operators : mapping
+        By basis an operator, on the same mesh.
+    device
+    language : {"cuda", "numba"}
+    """
+    nodal = operators["nodal"]
+    shape, dtype = fused_shape(nodal), nodal.lift.dtype.name
+    kinds = {"nodal": FusedPlan, "bernstein": BernsteinFusedPlan}
+    plans = {basis: choose(kind, shape, device, language) for basis, kind in kinds.items()}
+
+    def run(plan: Any) -> Callable[[], None]:
+        basis = "bernstein" if isinstance(plan, BernsteinFusedPlan) else "nodal"
+        return stage_of(fused_launcher(operators[basis], device, plan))
+
+    name = EitherPlan.default(shape, device.compute_capability, language).subject(shape)
+    return tune(name, plans.values(), run, device, shape.order, dtype, progress=False)
 
 
 def plan_rows(part: str, result: Result, operator: reference.Operator, session: Session) -> Rows:
@@ -459,12 +515,14 @@ def stage_error(launcher: FusedLauncher) -> dict[str, float]:
 
 
 def stage_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
-    """Rows of the record maxwell/stage: all paths, the paper's parts, and the rivals.
+    """Rows of the record maxwell/stage: all paths, either basis, the paper's parts, the rivals.
 
     The processor's cores are measured in single precision, as in klockner2009's Figure 8(a).
     """
-    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    mesh = cube(cells_for(dofs, order))
+    operator = operator_on(mesh, order, dtype)
     yield from fused_rows(operator, session)
+    yield from bernstein_rows(operator_on(mesh, order, dtype, "bernstein"), session)
     yield from paper_rows(operator, session)
     smaller = operator_on(cube(cells_for(dofs // 4, order)), order, dtype)
     yield rival_row(smaller, session)
@@ -589,24 +647,27 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
 
 
 def counters_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
-    """Rows of the record maxwell/counters: the fused stage and the paper's kernels.
+    """Rows of the record maxwell/counters: the fused stages and the paper's kernels.
 
     "counters" says how busy the parts of the GPU are, in percent; see `dgbook.lab.profile`.
     """
-    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    mesh = cube(cells_for(dofs, order))
+    operator, other = (operator_on(mesh, order, dtype, basis) for basis in BASES)
     fused = next(fused_rows(operator, session, every=False))
+    bernstein = next(bernstein_rows(other, session, every=False))
     *parts, _ = paper_rows(operator, session)
     program = f"from dgbook.lab.maxwell import launch_each as f; f{order, dtype, dofs}"
-    yield from counted([fused, *parts], program)
+    yield from counted([fused, bernstein, *parts], program)
 
 
 def launch_each(order: int, dtype: str, dofs: int) -> None:
-    """Launch the fused stage and each of the paper's kernels, once to warm up and once counted."""
-    device = find_device("cuda")
-    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    """Launch the fused stages and each of the paper's kernels, once to warm up and once counted."""
+    device, mesh = find_device("cuda"), cube(cells_for(dofs, order))
+    operator, other = (operator_on(mesh, order, dtype, basis) for basis in BASES)
     launch_counted(
         [
             stage_on_noise(FusedLauncher(operator, device)),
+            stage_on_noise(BernsteinFusedLauncher(other, device)),
             *parts_of(PaperLauncher(operator, device)).values(),
         ]
     )

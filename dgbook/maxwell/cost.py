@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dgbook.gpu.cost import Cost
+from dgbook.nodal.bernstein import nonzeros
 
 INDEX_BYTES = 4
 FIELDS = 6
@@ -27,8 +28,8 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     """The cost of each operator on K elements of uniform matter, as a dictionary.
 
     "gather", "lift", "differentiate", "assemble" and "update" are the paper's kernels, "paper" the
-    five one after the other, and "fused" a whole stage in one pass, with the algebra of chapter 6.
-    With Nf = 4 Nfp, an element takes
+    five one after the other, "fused" a whole stage in one pass, with the algebra of chapter 6, and
+    "bernstein" one in the Bernstein basis. With Nf = 4 Nfp, an element takes
 
     =============  ===============================  ===========================================
     operator       flops                            words
@@ -40,6 +41,8 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     update         24 Np                            5 x 6 Np
     fused          24 Np^2 + 4 Nf Np + 108 Np       4 x 6 Np + 6 geometry, links
                    + 40 Nf
+    bernstein      66 M + 16 L + 4 s + 102 Np       4 x 6 Np + 6 geometry, links
+                   + 40 Nf
     =============  ===============================  ===========================================
 
     The flux at a face node: 6 jumps, and 30 flops each for E and H (two cross products with n, the
@@ -49,6 +52,11 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     In the fused stage 12 products with an entry of D make both curls, and the flux has two
     components a face to lift; at a node 30 flops apply the element's metric, 6 make the curls, 48
     spread the lifted fluxes and 24 advance in time. The metric's six numbers are all the geometry.
+
+    In the Bernstein basis a curl has 3 flops per number at the M = C(N+2, 3) points of degree N-1,
+    and its elevation four products per column. Eight numbers per face point are lifted, by L
+    entries of L_0 for one face and s of the sweeps from all four, see ``nodal.bernstein.nonzeros``.
+    These matrices are known in closed form and cost no memory.
 
     Raises
     ------
@@ -78,4 +86,10 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
         K * (24 * Np * Np + 4 * Nf * Np + 108 * Np + 40 * Nf),
         K * ((4 * FIELDS * Np + 6) * word + links) + D + L,
     )
-    return parts | {"paper": sum((parts[p] for p in PAPER), Cost(0, 0)), "fused": fused}
+    entries, M = nonzeros(order), nodes(order - 1)
+    bernstein = Cost(
+        K * (66 * M + 16 * entries["L_0"] + 4 * entries["sweep"] + 102 * Np + 40 * Nf),
+        K * ((4 * FIELDS * Np + 6) * word + links),
+    )
+    paper = sum((parts[p] for p in PAPER), Cost(0, 0))
+    return parts | {"paper": paper, "fused": fused, "bernstein": bernstein}

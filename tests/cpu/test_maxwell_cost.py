@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dgbook.element import NodalElement
+from dgbook.element import BernsteinElement, NodalElement, elevation
 from dgbook.gpu import device
 from dgbook.lab.cores.maxwell import core_stage
 from dgbook.lab.rivals.maxwell import ArrayStage
@@ -51,6 +51,26 @@ def test_products_are_two_thirds_and_a_third():
     paper = c["differentiate"].flops + c["lift"].flops
     assert math.isclose(paper, 36 * Np**2 + 12 * Nf * Np, rel_tol=0.01)
     assert math.isclose(c["fused"].flops, 24 * Np**2 + 4 * Nf * Np, rel_tol=0.01)
+
+
+@pytest.mark.parametrize("order", [1, 4])
+def test_sparse_products_counted_by_their_entries(order):
+    """Of six curls, and of eight lifts: a product and a sum each; the rest is per point."""
+    element = BernsteinElement(3, order)
+    lower = nodes(order - 1)
+    elevated = elevation(3, order - 1).nnz
+    lifted = element.lift_face.nnz + sum(3 * (n + 1) * (n + 2) // 2 for n in range(order))
+    points = 102 * element.Np + 40 * 4 * element.Nfp
+    flops = 6 * (3 * lower + 2 * elevated) + 8 * 2 * lifted + points
+    cost = costs(order, 7, "float64")["bernstein"]
+    assert cost.flops == 7 * flops
+    assert cost.bytes == 7 * (8 * (24 * element.Np + 6) + 16)
+
+
+def test_the_flops_of_the_sparse_basis_do_not_grow_with_the_order():
+    found = [costs(N, 1, "float32")["bernstein"].flops / (6 * nodes(N)) for N in range(1, 10)]
+    assert found == sorted(found, reverse=True)
+    assert 41 < found[-1] < found[0] < 48
 
 
 @pytest.mark.parametrize(("order", "K"), [(0, 1), (1, 0)])

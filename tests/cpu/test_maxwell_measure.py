@@ -12,8 +12,9 @@ from dgbook.cli import maxwell as bench
 from dgbook.gpu import device
 from dgbook.lab import maxwell as measure
 from dgbook.lab import measuring
-from dgbook.maxwell.launch import fused
+from dgbook.maxwell.launch import bernstein_fused, fused
 from dgbook.maxwell.launch.fused import FusedLauncher
+from dgbook.maxwell.plan import BernsteinFusedPlan
 from dgbook.nodal.fused import FusedPlan
 
 
@@ -21,8 +22,11 @@ from dgbook.nodal.fused import FusedPlan
 def stopped(monkeypatch):
     """Kernels run once, in the simulator, on next to no elements."""
     stopped_clock.stop(monkeypatch, measure)
-    for module, name in ((measure, "choose"), (measure, "shipped"), (fused, "choose")):
-        monkeypatch.setattr(module, name, lambda *_: FusedPlan("numba", 2, 1, 1))
+    plans = {FusedPlan: FusedPlan("numba", 2, 1, 1)}
+    plans[BernsteinFusedPlan] = BernsteinFusedPlan("numba", 32, 2, 1)
+    places = [(module, "choose") for module in (measure, fused, bernstein_fused)]
+    for module, name in [*places, (measure, "shipped")]:
+        monkeypatch.setattr(module, name, lambda kind, *_: plans[kind])
     monkeypatch.setattr(measure, "CORE_DOFS", 100)
 
 
@@ -35,7 +39,7 @@ def test_the_stage_by_all_paths():
     rows = made("stage", dtypes=("float32", "float64"))
     paths = [row["path"] for row in rows if row["dtype"] == "float32"]
     parts = ["gather", "lift", "differentiate", "assemble", "update"]
-    assert paths == ["fused", *parts, "paper", "rival:cupy", "cores", "cores"]
+    assert paths == ["fused", "bernstein", *parts, "paper", "rival:cupy", "cores", "cores"]
     assert not any(row["path"] == "cores" for row in rows if row["dtype"] == "float64")
     assert {row["dofs"] for row in rows if row["path"] == "fused"} == {6 * 4 * 6}
 
@@ -87,19 +91,20 @@ def test_counters_stand_beside_the_times(monkeypatch):
 
     def counted(program):
         programs.append(program)
-        return [{"memory": float(i)} for i in range(6)]
+        return [{"memory": float(i)} for i in range(7)]
 
     monkeypatch.setattr(measuring, "counters", counted)
     rows = made("counters")
     assert [r["path"] for r in rows] == [
         "fused",
+        "bernstein",
         "gather",
         "lift",
         "differentiate",
         "assemble",
         "update",
     ]
-    assert [row["counters"]["memory"] for row in rows] == [0, 1, 2, 3, 4, 5]
+    assert [row["counters"]["memory"] for row in rows] == list(range(7))
     assert programs == ["from dgbook.lab.maxwell import launch_each as f; f(1, 'float32', 144)"]
 
 
@@ -120,7 +125,7 @@ def test_what_is_profiled_is_launched_once_more(monkeypatch):
     monkeypatch.setattr(measure, "parts_of", parts)
     monkeypatch.setattr(measure, "stage_on_noise", lambda *_: lambda: seen.append("stage"))
     measure.launch_each(1, "float32", 144)
-    assert seen == ["stage", "part", "in", "stage", "part", "out"]
+    assert seen == ["stage", "stage", "part", "in", "stage", "stage", "part", "out"]
 
 
 def test_errors_around_the_sphere_are_those_of_the_run(monkeypatch):
@@ -143,6 +148,11 @@ def test_the_tuner_knows_both_languages(monkeypatch):
     operator = measure.operator_on(measure.cube(1), 1, "float32")
     monkeypatch.setattr(FusedPlan, "candidates", lambda *_: [FusedPlan("numba", 1, 1, 1)])
     assert measure.tune_fused(operator, SIMULATOR, "numba").plan.language == "numba"
+    other = measure.operator_on(measure.cube(1), 1, "float32", "bernstein")
+    found = measure.tune_fused(other, SIMULATOR, "numba")
+    assert found.plan.lanes % 32 == 0 and len(found.trials) >= 5
+    both = measure.tune_basis({"nodal": operator, "bernstein": other}, SIMULATOR, "numba")
+    assert {"rows", "lanes"} <= set().union(*(trial.plan for trial in both.trials))
 
 
 def test_an_unknown_record_is_refused():

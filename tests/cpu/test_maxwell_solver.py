@@ -47,7 +47,11 @@ TEAMS = BernsteinFusedPlan("numba", 32, 1, 1)
         ({"epsilon": -1.0}, ValueError, "epsilon = -1.0"),
         ({"basis": "modal"}, ValueError, "basis = 'modal'"),
         ({"basis": "bernstein", "flux": "central"}, ValueError, "'central' in basis 'bernstein'"),
-        ({"basis": "bernstein", "path": "paper"}, ValueError, "path = 'paper'; allowed are 'fused'"),
+        (
+            {"basis": "bernstein", "path": "paper"},
+            ValueError,
+            "'paper'; allowed are 'fused'",
+        ),
         ({"basis": "bernstein", "plan": FUSED}, TypeError, "a BernsteinFusedPlan"),
         ({"basis": "nodal", "plan": TEAMS}, TypeError, "a FusedPlan"),
     ],

@@ -13,7 +13,8 @@ from dgbook.gpu import plan as module
 from dgbook.gpu.limits import architecture, resident_blocks
 from dgbook.gpu.plan import LaunchPlan, choose, shipped
 from dgbook.gpu.tune import file_name, tune
-from dgbook.maxwell.plan import FusedShape
+from dgbook.maxwell.plan import BernsteinFusedPlan as MaxwellTeams
+from dgbook.maxwell.plan import EitherPlan, FusedShape
 from dgbook.nodal.fused import FusedPlan
 
 GPU = replace(device("simulator"), kind="cuda", name="Test 9000", compute_capability=(8, 6))
@@ -116,6 +117,8 @@ def test_every_shipped_plan_is_read_and_can_run():
     assert file.name == file_name("NVIDIA H200")
     kinds = {
         "maxwell/fused": (FusedPlan, lambda order, dtype: FusedShape(order, dtype, True)),
+        "maxwell/bernstein": (MaxwellTeams, FusedShape),
+        "maxwell/basis": (EitherPlan, lambda order, dtype: FusedShape(order, dtype, True)),
         "acoustics/fused": (FusedPlan, Shape),
         "acoustics/bernstein": (BernsteinFusedPlan, Shape),
         "euler/fused": (EulerPlan, EulerShape),

@@ -382,6 +382,11 @@ class FusedStage(Launcher):
             },
         )
 
+    @property
+    def elements(self) -> np.ndarray:
+        """The elements along the curve, (K,)."""
+        return self.order
+
     @abstractmethod
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
         """Blocks, threads of a block, and the bytes that a block of CUDA C++ shares."""

@@ -1,14 +1,16 @@
-"""Plans of kernels in which teams of threads work on a few elements together."""
+"""Kernels in which teams of threads work on a few elements together: plans and launches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
+
 from dgbook.arguments import check_choice, check_counts
 from dgbook.gpu.limits import WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan
-from dgbook.nodal.fused import LANGUAGES, SPARE
+from dgbook.nodal.fused import LANGUAGES, SPARE, FusedStage, NodalShape
 
 
 @dataclass(frozen=True)
@@ -73,3 +75,32 @@ class TeamPlan(LaunchPlan):
         limits, shared = architecture(capability or (7, 5)), self.shared_bytes(shape)
         fit = resident_blocks(limits, self.block(shape), registers, shared)
         return replace(self, blocks=max(1, fit))
+
+
+def macros(plan: TeamPlan, shape: NodalShape) -> dict[str, Any]:
+    """What every kernels/bernstein_fused/kernel.cu is compiled with."""
+    return {
+        "REAL": np.dtype(shape.dtype),
+        "VECTOR": "float4" if shape.itemsize == 4 else "double2",
+        "ORDER": shape.order,
+        "LANES": plan.lanes,
+        "ELEMENTS": plan.elements,
+        "TEAMS": plan.teams,
+        "BLOCKS": plan.blocks,
+        "UNROLL": plan.unroll,
+    }
+
+
+class TeamStage(FusedStage):
+    """A whole stage by a `TeamPlan`.
+
+    Attributes
+    ----------
+    shape : NodalShape
+    """
+
+    shape: NodalShape
+
+    def _launch(self) -> tuple[int, int, int]:
+        blocks = -(-self.operator.trace.K // self.plan.elements_of_block)
+        return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from acoustics_cases import device_data, operators
 from fused_stages import Case
+from team_cases import check_again_and_again, check_candidates
 
 from dgbook.acoustics import reference
 from dgbook.acoustics.launch.bernstein_fused import BernsteinFusedLauncher
@@ -63,28 +64,15 @@ def test_an_order_above_those_measured(dtype):
 @pytest.mark.parametrize("order", [2, 7])
 def test_plans_for_the_tuner(order, language, dtype):
     """Every third of them."""
-    case = make(
-        order,
-        dtype,
-        BernsteinFusedPlan.default(Shape(order, dtype), GPU.compute_capability, language),
-    )
-    for plan in BernsteinFusedPlan.default(
-        Shape(order, dtype), GPU.compute_capability, language
-    ).candidates(Shape(order, dtype), GPU.compute_capability)[1::3]:
-        case.launcher = case.launcher.planned(plan)
-        check(case)
+    plan = BernsteinFusedPlan.default(Shape(order, dtype), GPU.compute_capability, language)
+    check_candidates(make(order, dtype, plan))
 
 
 def test_a_stage_again_and_again_is_the_same(dtype):
-    """A barrier that is missing would show as other bits: 20 times 7,776 elements."""
+    """With 7,776 elements."""
     case = make(3, dtype, cells=(12, 12, 9))
-    u, first = case.launcher.upload(case.u), case.poisoned()
-    case.launcher.rhs(u, case.data, first)
-    for _ in range(20):
-        out = case.poisoned()
-        case.launcher.rhs(u, case.data, out)
-        K = case.launcher.K * case.launcher.shape.Np * 4
-        assert (out[:K] == first[:K]).all()
+    numbers = case.launcher.operator.mesh.K * case.launcher.shape.Np * 4
+    check_again_and_again(case, numbers)
 
 
 def test_a_recorded_stage_does_the_same(dtype):

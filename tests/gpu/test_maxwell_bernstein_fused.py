@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
+from team_cases import check_again_and_again, check_candidates
 
 from dgbook.element import NodalElement
 from dgbook.gpu import device
@@ -71,23 +72,14 @@ def test_an_order_above_those_compiled_elsewhere(dtype):
 @pytest.mark.parametrize("order", [2, 7])
 def test_plans_for_the_tuner(order, language, dtype):
     """Every third of them."""
-    start = usual(order, dtype, language)
-    case = make(order, dtype, start)
-    for plan in start.candidates(FusedShape(order, dtype), GPU.compute_capability)[1::3]:
-        case.launcher = case.launcher.planned(plan)
-        check(case)
+    check_candidates(make(order, dtype, usual(order, dtype, language)))
 
 
 def test_a_stage_again_and_again_is_the_same(dtype):
-    """A barrier that is missing would show as other bits: 20 times 7,776 elements."""
+    """With 7,776 elements."""
     case = make(3, dtype, cells=(12, 12, 9))
-    u, first = case.launcher.upload(case.u), case.poisoned()
-    case.launcher.rhs(u, case.data, first)
-    used = case.launcher.operator.mesh.K * case.launcher.shape.Np * 6
-    for _ in range(20):
-        out = case.poisoned()
-        case.launcher.rhs(u, case.data, out)
-        assert (out[:used] == first[:used]).all()
+    numbers = case.launcher.operator.mesh.K * case.launcher.shape.Np * 6
+    check_again_and_again(case, numbers)
 
 
 def test_a_recorded_stage_does_the_same(dtype):

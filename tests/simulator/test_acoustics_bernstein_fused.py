@@ -10,6 +10,7 @@ from acoustics_cases import device_data, operators
 from broken import acoustics_bernstein_fused as broken
 from emulation import ROUNDINGS, device_of, emulate, needs_compiler
 from fused_stages import Case
+from team_cases import PLANS, check_every_plan, check_refused
 
 from dgbook.acoustics import reference
 from dgbook.acoustics.launch.bernstein_fused import (
@@ -60,15 +61,10 @@ def test_a_stage(name):
     make(**CASES[name]).check_stage()
 
 
-PLANS = [(32, 1, 1), (32, 5, 1), (32, 9, 1), (64, 1, 2), (96, 4, 1), (128, 16, 1)]
-
-
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_plan_computes_the_same(plan):
     """A face point a thread, two, or many threads without one; one team or two in a block."""
-    case = make(2)
-    case.launcher = case.launcher.planned(BernsteinFusedPlan("numba", *plan))
-    case.check_stage()
+    check_every_plan(make(2), "numba", *plan)
 
 
 @pytest.mark.parametrize("order", [3, 7])
@@ -214,11 +210,8 @@ def test_wrong_plans_are_refused(fields, error):
 def test_illegal_plans_are_refused():
     shape, plan = Shape(6, "float64"), BernsteinFusedPlan("cuda", 32, 1, 4)
     assert not plan.illegal(shape)
-    assert "lanes = 40" in replace(plan, lanes=40).illegal(shape)
-    assert "threads" in replace(plan, lanes=320).illegal(shape)
-    assert "elements" in replace(plan, lanes=1024, elements=129, teams=1).illegal(shape)
+    check_refused(plan, shape)
     assert "faces" in replace(plan, elements=5).illegal(shape)
-    assert "shared" in replace(plan, teams=8).illegal(shape, (7, 5))
     assert not replace(plan, teams=8).illegal(shape, (9, 0))
     with pytest.raises(ValueError, match="bytes shared"):
         make(2).launcher.planned(BernsteinFusedPlan("numba", 64, 40, 2))

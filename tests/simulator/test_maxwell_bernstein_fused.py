@@ -10,6 +10,7 @@ from broken import maxwell_bernstein_fused_cuda as broken_cuda
 from emulation import ROUNDINGS, EmulationError, device_of, emulate, needs_compiler
 from fused_stages import Case
 from maxwell_cases import BOUNDARY, scrambled
+from team_cases import PLANS, check_every_plan, check_refused
 
 from dgbook.check import RaceError, SimulatorError
 from dgbook.element import NodalElement, multi_indices
@@ -78,15 +79,10 @@ def test_a_stage(name):
     make(**CASES[name]).check_stage()
 
 
-PLANS = [(32, 1, 1), (32, 5, 1), (32, 9, 1), (64, 1, 2), (96, 4, 1), (128, 16, 1)]
-
-
 @pytest.mark.parametrize("plan", PLANS)
 def test_every_plan_computes_the_same(plan):
     """More numbers to lift than threads, or fewer; one team or two in a block."""
-    case = make(2)
-    case.launcher = case.launcher.planned(BernsteinFusedPlan("numba", *plan))
-    case.check_stage()
+    check_every_plan(make(2), "numba", *plan)
 
 
 @pytest.mark.parametrize("order", [3, 7])
@@ -195,10 +191,7 @@ def test_shared_memory_is_what_the_kernels_divide():
 def test_illegal_plans_are_refused():
     shape, plan = FusedShape(6, "float64"), BernsteinFusedPlan("cuda", 32, 1, 4)
     assert not plan.illegal(shape, (9, 0))
-    assert "lanes = 40" in replace(plan, lanes=40).illegal(shape)
-    assert "threads" in replace(plan, lanes=320).illegal(shape)
-    assert "elements" in replace(plan, elements=129, teams=1).illegal(shape)
-    assert "shared" in replace(plan, teams=8).illegal(shape, (7, 5))
+    check_refused(plan, shape)
     with pytest.raises(ValueError, match="bytes shared"):
         make(2).launcher.planned(BernsteinFusedPlan("numba", 64, 40, 2))
     with pytest.raises(ValueError, match="language"):

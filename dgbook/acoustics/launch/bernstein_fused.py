@@ -27,7 +27,8 @@ from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.nodal.bernstein import BernsteinBasis
-from dgbook.nodal.fused import SPARE, FusedPlan, FusedStage
+from dgbook.nodal.fused import SPARE, FusedPlan
+from dgbook.nodal.teams import TeamStage, macros
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "bernstein_fused" / "kernel.cu"
 
@@ -148,20 +149,10 @@ def kernel(shape: Shape, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
     """The kernel, compiled once for equal arguments."""
     if plan.language == "numba":
         return make_bernstein_fused(shape, plan)
-    macros = {
-        "REAL": np.dtype(shape.dtype),
-        "VECTOR": "float4" if shape.itemsize == 4 else "double2",
-        "ORDER": shape.order,
-        "LANES": plan.lanes,
-        "ELEMENTS": plan.elements,
-        "TEAMS": plan.teams,
-        "BLOCKS": plan.blocks,
-        "UNROLL": plan.unroll,
-    }
-    return load(SOURCE, "bernstein_fused", macros)
+    return load(SOURCE, "bernstein_fused", macros(plan, shape))
 
 
-class BernsteinFusedLauncher(FusedStage):
+class BernsteinFusedLauncher(TeamStage):
     """A whole stage in the Bernstein basis, with a flux of rank 1, in one kernel.
 
     A state on the device is flat: element by element along a curve that fills space, control point
@@ -231,10 +222,6 @@ class BernsteinFusedLauncher(FusedStage):
             self.arrays = self.arrays | {name: self._flat(table, self.real)}
         self.kernel = kernel(self.shape, plan)
 
-    def _launch(self) -> tuple[int, int, int]:
-        blocks = -(-self.K // self.plan.elements_of_block)
-        return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)
-
     # -- states ----------------------------------------------------------------------------
 
     def upload(self, u: np.ndarray) -> Any:
@@ -245,11 +232,6 @@ class BernsteinFusedLauncher(FusedStage):
         planes = points.reshape(self.K, self.shape.Np, -1, self._together).swapaxes(1, 2)
         state[: self.K] = planes.reshape(self.K, -1)
         return self.device.array(state.ravel())
-
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
 
     def part(self, states: Any, places: slice) -> Any:
         """States of control points, flat (..., entries), at some places: (..., 4, places, Np)."""

@@ -25,7 +25,8 @@ from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
 from dgbook.nodal.bernstein import BernsteinBasis
-from dgbook.nodal.fused import SPARE, FusedStage
+from dgbook.nodal.fused import SPARE
+from dgbook.nodal.teams import TeamStage, macros
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "bernstein_fused" / "kernel.cu"
 
@@ -99,22 +100,11 @@ def kernel(shape: FusedShape, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
     """The kernel, compiled once for equal arguments."""
     if plan.language == "numba":
         return make_bernstein_fused(shape, plan)
-    single = shape.itemsize == 4
-    macros = {
-        "REAL": np.dtype(shape.dtype),
-        "COUPLE": "float2" if single else "double2",
-        "VECTOR": "float4" if single else "double2",
-        "ORDER": shape.order,
-        "LANES": plan.lanes,
-        "ELEMENTS": plan.elements,
-        "TEAMS": plan.teams,
-        "BLOCKS": plan.blocks,
-        "UNROLL": plan.unroll,
-    }
-    return load(SOURCE, "bernstein_fused", macros)
+    couple = {"COUPLE": "float2" if shape.itemsize == 4 else "double2"}
+    return load(SOURCE, "bernstein_fused", macros(plan, shape) | couple)
 
 
-class BernsteinFusedLauncher(FusedStage):
+class BernsteinFusedLauncher(TeamStage):
     """A whole stage of the upwind scheme in the Bernstein basis, in one kernel.
 
     A state on the device is flat: element by element along a curve that fills space, for i = 1, 2,
@@ -164,10 +154,6 @@ class BernsteinFusedLauncher(FusedStage):
         require_legal(plan, self.shape, self.device.compute_capability)
         self.plan, self.kernel = plan, kernel(self.shape, plan)
 
-    def _launch(self) -> tuple[int, int, int]:
-        blocks = -(-self.operator.trace.K // self.plan.elements_of_block)
-        return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)
-
     # -- states ----------------------------------------------------------------------------
 
     def upload(self, u: np.ndarray) -> Any:
@@ -179,11 +165,6 @@ class BernsteinFusedLauncher(FusedStage):
             field = u[3 * half : 3 * half + 3, self.order].astype(np.float64)  # (3, K, Np)
             state[:K, :, :Np, half] = np.einsum("dkn,kdi->kin", field, x)
         return self.device.array(state.ravel())
-
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""

@@ -1,1 +1,1 @@
-"""Launches of Maxwell's kernels: the paper's five, and the fused one."""
+"""Launches of Maxwell's kernels: the paper's five, and a fused one in either basis."""

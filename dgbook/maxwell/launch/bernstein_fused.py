@@ -114,6 +114,30 @@ class BernsteinFusedLauncher(TeamStage):
     takes two derivatives of each of them, tangential components on a face are differences of them,
     and the upwind flux has two components.
 
+    **Words through L1.** What such kernels wait for are shared memory and L1, not DRAM. Of an
+    element with M points of degree N - 1, threads ask for
+
+    ==============================  =============================  ==============================
+    step                            this kernel                    points and slices in quadruples
+    ==============================  =============================  ==============================
+    fetch                           6 Np                           6 Np
+    curls in degree N - 1           18 M + 6 M                     24 M + 6 M
+    fluxes                          4 (4.5 + 4.5 + 2) Nfp          4 (6 + 6 + 2) Nfp
+    L_0                             8 Nfp                          (48 + 8) Nfp
+    slices                          8 Np                           (16 + 8) M
+    degree N                        24 M                           24 M
+    gather, u, res and new          8 Np + 6 Np + 18 Np            8 Np + 6 Np + 18 Np
+    ==============================  =============================  ==============================
+
+    words, tables and geometry apart. In the columns 16.2 to 15.8 words per degree of freedom for N
+    = 1 to 9, and 23.6 to 20.8 if the acoustic kernel is taken over, in which six numbers of a point
+    lie together and a slice is swept by many threads. Here a thread sweeps one number of one face
+    in registers, so that slices pass through shared memory once, and the team meets three times;
+    pairs lie in three arrays, of which a derivative needs two. To sweep by shuffles would take 16 M
+    words and 8 M more for those who gather, since shuffles go the same way. Two elements per thread
+    would share the tables only, less than 3 words. And points read and written by neighboring threads follow
+    each other without gaps, see derivatives.cuh, or two of them would meet in a bank.
+
     Parameters
     ----------
     operator : Operator

@@ -186,7 +186,7 @@ class BernsteinFusedPlan(TeamPlan):
         """
         lower, width = shape.Np - shape.Nfp, VECTOR_BYTES // shape.itemsize
         if self.language == "numba":
-            return self.teams * sum(room(shape, self)) * shape.itemsize
+            return sum(room(shape, self.elements_of_block)) * shape.itemsize
         plane = width * (-(-shape.Np // width) | 1)
         numbers = self.elements * (6 * shape.even_Np + 8 * plane + GEOMETRY)
         numbers += padded(6 * self.elements * lower, width)

@@ -14,13 +14,16 @@ from dgbook.maxwell.kernels.bernstein_fused import (
     make_outside,
     make_raise,
     make_second_half,
+    make_stage,
     make_tangential,
 )
-from dgbook.nodal.kernels.lift_face import make_lift_face
+from dgbook.nodal.kernels.lift_face import make_lift_face, make_lift_to_face, make_sweep_face
 from dgbook.nodal.kernels.teams import make_meet
 
 FACTORIES = (
     make_meet,
+    make_lift_to_face,
+    make_sweep_face,
     make_lift_face,
     make_tangential,
     make_outside,
@@ -31,11 +34,12 @@ FACTORIES = (
     make_first_half,
     make_second_half,
     make_moves,
+    make_stage,
     make_bernstein_fused,
 )
 Mistake = partial(mistakes.Mistake, functions=FACTORIES)
 
-FETCHED = "u, size * k)\n        meet()\n"
+FETCHED = "u, k)\n        meet()\n"
 LIFT = "        meet()\n        lift("
 UPDATE = "        meet()\n        update("
 MISTAKES = [

@@ -15,11 +15,11 @@ CORNER = 16  # bits below the first of three vertices, 2 bits each
 LOWER, UP = 12, 22  # bits below these; a_1, a_2, a_3 have 4 each
 
 
-def room(shape, plan):
-    """Numbers that a team shares: states, curls, faces and slices."""
+def room(shape, elements):
+    """Numbers in shared memory: states, curls, faces and slices."""
     states, curls = 6 * shape.even_Np, 6 * (shape.Np - shape.Nfp)
     parts = states, curls, 8 * shape.Nfp, 8 * shape.Np
-    return tuple(plan.elements * part for part in parts)
+    return tuple(elements * part for part in parts)
 
 
 def make_tangential(shape):
@@ -303,14 +303,15 @@ def make_second_half(shape, plan):
 def make_moves(shape, plan):
     """Device functions that fetch a team's states, and lift faces."""
     lanes, Np, Nfp = plan.lanes, shape.Np, shape.Nfp
-    states, planes = room(shape, plan)[0], 8 * plan.elements
+    size, planes = 6 * shape.even_Np, 8 * plan.elements
+    states = plan.elements * size
     lift_face = make_lift_face(shape)
 
     @jit(device=True)
-    def fetch(lane, state, first, u, start):
+    def fetch(lane, state, U, u, k):
         i = lane
         while i < states:
-            state[first + i] = u[start + i]
+            state[2 * U + i] = u[size * k + i]
             i = np.uint32(i + lanes)
 
     @jit(device=True)
@@ -323,40 +324,25 @@ def make_moves(shape, plan):
     return fetch, lift
 
 
-def make_bernstein_fused(shape, plan):
-    """Kernel for res = a res + dt du/dt, new = u + b res.
+def make_stage(shape, plan):
+    """Device function for a team's stage, which meets three times.
 
-    From memory it reads u and res and writes new and res once; not res
-    where a = 0, nor new where b = 0. A team meets three times.
+    U, D, F and S are where its pairs of the state and of curls and its
+    numbers on faces and in slices begin.
     """
-    real, elements = np.dtype(shape.dtype).type, plan.elements
-    lanes, teams, size = plan.lanes, plan.teams, 6 * shape.even_Np
-    states, curls, faced, points = room(shape, plan)
-    shared = [teams * part for part in room(shape, plan)]
-    all_states, all_curls, all_faced, all_points = shared
     fetch, lift = make_moves(shape, plan)
     differentiate, fluxes = make_first_half(shape, plan)
     update, meet = make_second_half(shape, plan), make_meet(plan)
 
-    @jit
-    def bernstein_fused(
-        u, data, links, meeting, indices, slices, weights, geometry,
-        walls, res, new, a, b, dt,
-    ):  # fmt: skip
-        state = cuda.shared.array(all_states, real, alignment=16)
-        rates = cuda.shared.array(all_curls, real, alignment=16)
-        faces = cuda.shared.array(all_faced, real)
-        lifted = cuda.shared.array(all_points, real)
-        lane = np.uint32(cuda.threadIdx.x % lanes)
-        team = np.uint32(cuda.threadIdx.x // lanes)
-        k = np.uint32((cuda.blockIdx.x * teams + team) * elements)
+    @jit(device=True)
+    def stage(lane, k, state, U, rates, D, faces, F, lifted, S, u, data,
+              links, meeting, points, slices, weights, geometry, walls,
+              res, new, a, b, dt):  # fmt: skip
         # The team's states come to shared memory.
-        U, D = team * states // 2, team * curls // 2
-        F, S = team * faced, team * points
-        fetch(lane, state, 2 * U, u, size * k)
+        fetch(lane, state, U, u, k)
         meet()
         # Curls in degree N - 1, and two numbers per face point.
-        differentiate(lane, state, U, rates, D, indices)
+        differentiate(lane, state, U, rates, D, points)
         fluxes(lane, k, state, U, faces, F, u, data, links, meeting,
                weights, geometry, walls)  # fmt: skip
         meet()
@@ -364,7 +350,44 @@ def make_bernstein_fused(shape, plan):
         lift(lane, faces, F, lifted, S)
         meet()
         # du/dt at every point, and the update.
-        update(lane, k, state, U, rates, D, lifted, S, indices, slices,
+        update(lane, k, state, U, rates, D, lifted, S, points, slices,
                weights, geometry, res, new, a, b, dt)  # fmt: skip
+
+    return stage
+
+
+def make_bernstein_fused(shape, plan):
+    """Kernel for res = a res + dt du/dt, new = u + b res.
+
+    From memory it reads u and res and writes new and res once; not res
+    where a = 0, nor new where b = 0. A team of plan.lanes threads works
+    on plan.elements elements; if it is a warp, it waits for no other.
+    """
+    real, elements = np.dtype(shape.dtype).type, plan.elements
+    lanes, teams = plan.lanes, plan.teams
+    states, curls, faced, points = room(shape, elements)
+    every = room(shape, teams * elements)
+    all_states, all_curls, all_faced, all_points = every
+    stage = make_stage(shape, plan)
+
+    @jit
+    def bernstein_fused(
+        u, data, links, meeting, indices, slices, weights, geometry,
+        walls, res, new, a, b, dt,
+    ):  # fmt: skip
+        # What teams have in shared memory: see make_stage.
+        state = cuda.shared.array(all_states, real, alignment=16)
+        rates = cuda.shared.array(all_curls, real, alignment=16)
+        faces = cuda.shared.array(all_faced, real)
+        lifted = cuda.shared.array(all_points, real)
+        lane = np.uint32(cuda.threadIdx.x % lanes)
+        team = np.uint32(cuda.threadIdx.x // lanes)
+        k = np.uint32((cuda.blockIdx.x * teams + team) * elements)
+        U, D = team * states // 2, team * curls // 2
+        F, S = team * faced, team * points
+        # Element k is the first of this thread's team.
+        stage(lane, k, state, U, rates, D, faces, F, lifted, S, u, data,
+              links, meeting, indices, slices, weights, geometry, walls,
+              res, new, a, b, dt)  # fmt: skip
 
     return bernstein_fused

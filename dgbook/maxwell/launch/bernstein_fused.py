@@ -135,7 +135,7 @@ class BernsteinFusedLauncher(TeamStage):
     in registers, so that slices pass through shared memory once, and the team meets three times;
     pairs lie in three arrays, of which a derivative needs two. To sweep by shuffles would take 16 M
     words and 8 M more for those who gather, since shuffles go the same way. Two elements per thread
-    would share the tables only, less than 3 words. And points read and written by neighboring threads follow
+    would share the tables only, less than 3 words. And points that neighboring threads read follow
     each other without gaps, see derivatives.cuh, or two of them would meet in a bank.
 
     Parameters

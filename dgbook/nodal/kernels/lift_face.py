@@ -5,28 +5,19 @@ import numpy as np
 from dgbook.gpu import jit
 
 
-def make_lift_face(shape):
-    """Device function for the lift of one number from one face.
+def make_lift_to_face(shape):
+    """Device function for slice 0: L_0 (chan2015, section 3.1.2).
 
-    From y, control points of the face times c! (c: multi-index), it
-    makes all slices, control points of the tetrahedron times a!. Both
-    are in memory of this thread's own: it waits for nobody. Points of a
-    slice of degree n come row by row, of n + 1, n, ..., 1 points.
-
-    Slice 0 is L_0 (chan2015, section 3.1.2) of these scaled numbers,
-    without its factor 1/2, which the derivatives lack, too:
+    Of control points times c! (c: multi-index), and without its factor
+    1/2, which the derivatives lack, too, it is
 
         sum_j (c_j + 1)^2 y_c
         + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
-
-    Slice i + 1 comes from slice i by three entries per point (ibid.,
-    Algorithm 1): s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
     """
-    real = np.dtype(shape.dtype).type
-    N, Nfp = shape.order, shape.Nfp
+    real, N = np.dtype(shape.dtype).type, shape.order
 
     @jit(device=True)
-    def lift_face(y, Y, s, S):
+    def lift_to_face(y, Y, s, S):
         # Slice 0, from six neighbors on the face; the first is y[Y].
         j = 0
         for r in range(N + 1):
@@ -44,6 +35,21 @@ def make_lift_face(shape):
                     x += real(c2 * c2) * (y[down] + y[down + 1])
                 s[S + j] = x
                 j += 1
+
+    return lift_to_face
+
+
+def make_sweep_face(shape):
+    """Device function for the other slices, each from the one before.
+
+    Three entries per point (chan2015, Algorithm 1), of control points
+    times c!: s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j} in slice i + 1.
+    """
+    real = np.dtype(shape.dtype).type
+    N, Nfp = shape.order, shape.Nfp
+
+    @jit(device=True)
+    def sweep_face(s, S):
         # Slice by slice, each from the one before.
         old, new = S, S + Nfp
         for i in range(N):
@@ -56,5 +62,24 @@ def make_lift_face(shape):
                     new += 1
                 old += length
             old += 1  # the last row, of one point
+
+    return sweep_face
+
+
+def make_lift_face(shape):
+    """Device function for the lift of one number from one face.
+
+    From control points of the face times c! it makes all slices, which
+    are control points of the tetrahedron times a!. Both are in memory
+    of this thread's own: it waits for nobody. Points of a slice of
+    degree n come row by row, of n + 1, n, ..., 1 points.
+    """
+    lift_to_face = make_lift_to_face(shape)
+    sweep_face = make_sweep_face(shape)
+
+    @jit(device=True)
+    def lift_face(y, Y, s, S):
+        lift_to_face(y, Y, s, S)
+        sweep_face(s, S)
 
     return lift_face

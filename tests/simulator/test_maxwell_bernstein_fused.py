@@ -15,7 +15,7 @@ from team_cases import PLANS, check_every_plan, check_refused
 from dgbook.check import RaceError, SimulatorError
 from dgbook.element import NodalElement, multi_indices
 from dgbook.element.bernstein import lattice_position
-from dgbook.gpu import device
+from dgbook.gpu import device, jit
 from dgbook.gpu.limits import architecture
 from dgbook.maxwell import reference
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher, meeting, tables
@@ -164,7 +164,12 @@ def test_a_thread_lifts_a_face_as_the_basis_does(order):
     scale = np.array([math.prod(map(math.factorial, i)) for i in c.tolist()])
     lifted = np.zeros(element.Np)
     lift_face = make_lift_face(FusedShape(order, "float64"))
-    getattr(lift_face, "py_func", lift_face)(flux * scale, 0, lifted, 0)
+
+    @jit
+    def lift(y, s):
+        lift_face(y, 0, s, 0)
+
+    lift[1, 1](flux * scale, lifted)
     swept = basis.sweep(flux)
     positions = np.stack([lookup["slices"] & 65535, lookup["slices"] >> 16], 2).reshape(-1, 4)
     for f in range(4):

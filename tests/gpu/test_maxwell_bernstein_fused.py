@@ -102,4 +102,4 @@ def test_a_run_is_that_of_the_nodal_basis(order, dtype):
         solver = Solver(box((2, 2, 2)), order, dtype, GPU, boundary=boundary, basis=basis)
         runs.append(solver.run(u, 0.3, 0.3 / 40))
     wrong = np.abs(runs[0].astype(np.float64) - runs[1]).max()
-    assert wrong < 3000 * np.finfo(dtype).eps * np.abs(runs[0]).max()
+    assert wrong < 300 * np.finfo(dtype).eps * np.abs(runs[0]).max()

@@ -277,17 +277,17 @@ def assemble(
     k, f = connectivity.boundary_faces.T
 
     impedance = np.sqrt(kappa * rho)
-    own = np.repeat(impedance[:, None], 4, axis=1)
+    interior = np.repeat(impedance[:, None], 4, axis=1)
     neighbor = impedance[mesh.neighbors]
-    neighbor[k, f] = own[k, f]
-    weights = flux_weights(flux, own, neighbor)
+    neighbor[k, f] = interior[k, f]
+    weights = flux_weights(flux, interior, neighbor)
     mirrors = np.zeros((len(k), 2))
     sources = []
     for condition, faces in conditions_of_faces(mesh, boundary):
         check_condition(condition, CONDITIONS)
         mirrors[faces] = mirror(condition)
         if mirror(condition) == (0.0, 0.0):
-            outside = own[k[faces], f[faces]]
+            outside = interior[k[faces], f[faces]]
             weights[:, k[faces], f[faces]] = flux_weights("upwind", outside, outside)
         if callable(condition):
             sources.append((faces, condition))

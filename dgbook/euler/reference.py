@@ -158,8 +158,8 @@ def edge_residual(
 def add(operator: Operator, volume: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """R, chen, equation (10): every element adds up its own part of its three edges; (4, K, Np)."""
     parts = np.concatenate([left, right], axis=1)
-    own = operator.element_sides * len(operator.edges) + operator.element_edges
-    return volume + parts[:, own[:, 0]] + parts[:, own[:, 1]] + parts[:, own[:, 2]]
+    sides = operator.element_sides * len(operator.edges) + operator.element_edges
+    return volume + parts[:, sides[:, 0]] + parts[:, sides[:, 1]] + parts[:, sides[:, 2]]
 
 
 def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:

@@ -74,8 +74,8 @@ def local_traces(d: Discretization, trace: np.ndarray, some: slice = slice(None)
     """What some elements have of a vector (faces, m), in their own order, (n_c, k, nf Nfp)."""
     nodes_first = trace.reshape(len(trace), d.n_c, -1).transpose(0, 2, 1)
     numbers, to_face = d.faces.numbers[some], d.faces.to_face[some]
-    own = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
-    return own.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
+    traces = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
+    return traces.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
 
 
 def gradient(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
@@ -240,8 +240,8 @@ def _add_face(d: Discretization, z: np.ndarray, some: slice, face: int, T: np.nd
         P = P.transpose(1, 0, 2, 3)[:, :, None, :, None]
         b[:, :, rows] = _along(P, W[:, :, rows])
         b[:, :, rows] += sJ[rows] * _rows(Q, points.trace)
-    own = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
-    T[..., own] += _tested(b, points.weights, points.trace[:, own])
+    columns = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
+    T[..., columns] += _tested(b, points.weights, points.trace[:, columns])
 
 
 def _by_parts(by_q: np.ndarray, rx: np.ndarray) -> list[np.ndarray]:

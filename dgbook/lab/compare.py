@@ -114,7 +114,7 @@ def gather(
     methods: tuple[Method, ...] = METHODS, folder: str | Path | None = None
 ) -> dict[str, tuple[Record, dict[tuple[int | None, str], dict[str, Any]]]]:
     """By a method's name its record and best rows; methods without a record are left out."""
-    found = {}
+    best = {}
     for method in methods:
         try:
             record = records.load(method.record, folder)
@@ -122,8 +122,8 @@ def gather(
             continue
         rows = best_rows(record, method)
         if rows:
-            found[method.name] = record, rows
-    return found
+            best[method.name] = record, rows
+    return best
 
 
 def source(*measured: Record) -> str:

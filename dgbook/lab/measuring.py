@@ -96,9 +96,9 @@ def counted(rows: Sequence[dict[str, Any]], program: str, launches: Sequence[int
     launches : sequence of int, optional
         Kernels that each row is about, whose mean is taken; 1 of each if not given.
     """
-    found = iter(counters(program))
+    launched = iter(counters(program))
     for measured, number in zip(rows, launches or [1] * len(rows), strict=True):
-        parts = [next(found) for _ in range(number)]
+        parts = [next(launched) for _ in range(number)]
         yield measured | {
             "counters": {name: float(np.mean([p[name] for p in parts])) for name in parts[0]}
         }
@@ -258,11 +258,11 @@ def write_record(
         See `dgbook.lab.records.save`.
     earlier : sequence of dict
     """
-    found = [*earlier]
+    all_rows = [*earlier]
     for row in rows:
-        found.append(row)
+        all_rows.append(row)
         print(shown(row, session.device), flush=True)
-    content = {"name": name, **here, "ceilings": session.ceiling.as_dict(), "rows": found}
+    content = {"name": name, **here, "ceilings": session.ceiling.as_dict(), "rows": all_rows}
     print("written:", records.save(content, folder), flush=True)
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,7 @@ from dgbook.hdg.preconditioner import (
 from dgbook.hdg.problem import FarField, NavierStokes, Poisson, Problem, Stream
 from dgbook.hdg.solver import Result, direct, newton
 from dgbook.hdg.system import linearize, start, to_device, to_host
-from dgbook.lab.measuring import Rows
+from dgbook.lab.measuring import Rows, Sweep
 from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
 
@@ -362,13 +362,7 @@ def timed(
     return result, linear, timings[1:]
 
 
-def solve_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def solve_rows(sweep: Sweep, session: Session) -> Rows:
     """Time to solution: diffusion on squares and cubes, and a flow past a cylinder.
 
     On the GPU from a discretization and a state on the host to the solution on the host, 20 times,
@@ -377,23 +371,18 @@ def solve_rows(
     longer than `LIMIT` is none of these: "unfinished" has the seconds that it was given. Both are
     in the row of a case's last variant; the others come before any rival begins.
 
-    Parameters
-    ----------
-    orders, dtypes, dims, session
-        Orders of `SOLVED_ORDERS` and double precision only.
-    nbytes
-        Not used: meshes have their sizes.
+    Orders of `SOLVED_ORDERS` and double precision only; meshes have their own sizes.
 
     Raises
     ------
     RuntimeError
         If two solutions differ.
     """
-    if "float64" not in dtypes:
-        return
-    for case in (c for c in CASES if c.dim in dims):
-        for order in (p for p in orders if p in SOLVED_ORDERS):
-            yield from case_rows(case, order, session)
+    solved = sweep.limited(SOLVED_ORDERS, ("float64",))
+    for case in CASES:
+        for dim, order, _ in solved.points():
+            if dim == case.dim:
+                yield from case_rows(case, order, session)
 
 
 def case_rows(case: Case, order: int, session: Session) -> Rows:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 
 import numba
@@ -176,6 +178,38 @@ def bench(
         lambda what, row: row["order"] in orders[what] and row["dtype"] in arguments.dtypes,
         line,
     )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The parameters that a record's rows go through.
+
+    Attributes
+    ----------
+    dims, orders : sequence of int
+        Dimensions, and orders of the elements.
+    dtypes : sequence of str
+        Precisions.
+    nbytes : float
+        Of a large matrix, where the record does not have sizes of its own.
+    """
+
+    dims: Sequence[int]
+    orders: Sequence[int]
+    dtypes: Sequence[str]
+    nbytes: float
+
+    def points(self) -> Iterator[tuple[int, int, str]]:
+        """Dimension, order and precision, the last one running fastest."""
+        return product(self.dims, self.orders, self.dtypes)
+
+    def limited(self, orders: Collection[int], dtypes: Collection[str] | None = None) -> Sweep:
+        """The part of it with these orders and, if given, these precisions."""
+        return replace(
+            self,
+            orders=tuple(order for order in self.orders if order in orders),
+            dtypes=tuple(name for name in self.dtypes if dtypes is None or name in dtypes),
+        )
 
 
 def each_part(

@@ -146,11 +146,6 @@ class FusedLauncher(NodalStage):
         state[:K] = planes.reshape(K, -1)
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
-
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 4, places, Np) on the device."""
         shape = self.shape

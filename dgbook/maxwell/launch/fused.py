@@ -178,11 +178,6 @@ class FusedLauncher(NodalStage):
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
-
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""
         values = states.reshape(*states.shape[:-1], -1, self.shape.even_Np, 6)

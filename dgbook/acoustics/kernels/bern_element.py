@@ -84,7 +84,10 @@ def make_bern_element(shape, K_S):
                     while b_1 < row:
                         l = real(np.uint32(row - b_1)) * swept[p]
                         l += real(np.uint32(b_1 + 1)) * swept[p + 1]
-                        l += real(np.uint32(b_2 + 1)) * swept[p + row + 1]
+                        l += (
+                            real(np.uint32(b_2 + 1))
+                            * swept[p + row + 1]
+                        )
                         swept[j] = scale * l
                         j, p = np.uint32(j + 1), np.uint32(p + 1)
                         b_1 = np.uint32(b_1 + 1)

@@ -47,7 +47,15 @@ def make_bern_optimal(shape, K_S):
         j = n
         while inside and j < points:
             s[e, j % Nfp, j // Nfp] = flux_at(
-                k, j, u, data, links, opposite, face_nodes, faces, mirrors
+                k,
+                j,
+                u,
+                data,
+                links,
+                opposite,
+                face_nodes,
+                faces,
+                mirrors,
             )
             j = np.uint32(j + Np)
         cuda.syncthreads()

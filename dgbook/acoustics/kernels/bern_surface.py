@@ -20,7 +20,9 @@ def make_flux(shape):
     Np, Nfp = shape.Np, shape.Nfp
 
     @jit(device=True)
-    def flux_at(k, j, u, data, links, opposite, face_nodes, faces, mirrors):
+    def flux_at(
+        k, j, u, data, links, opposite, face_nodes, faces, mirrors
+    ):
         f = np.uint32(j // Nfp)
         i = np.uint32(j % Nfp)
         link, w = links[4 * k + f], np.uint32(FACE * (4 * k + f))
@@ -33,7 +35,9 @@ def make_flux(shape):
         for c in range(4):
             minus = u[c * size + inner]
             if neighbor < size // Np:
-                plus = u[c * size + neighbor * Np + opposite[way * Nfp + i]]
+                plus = u[
+                    c * size + neighbor * Np + opposite[way * Nfp + i]
+                ]
             else:
                 b = np.uint32(neighbor - size // Np)
                 plus = mirrors[2 * b + min(c, 1)] * minus

@@ -47,13 +47,23 @@ def make_computed_row(shape):
     def row(m, n, columns, values, j, a):
         word = columns[n]
         for i in range(4):
-            a_i = np.uint32((word >> np.uint32(i * BITS)) & np.uint32(255))
+            a_i = np.uint32(
+                (word >> np.uint32(i * BITS)) & np.uint32(255)
+            )
             a[i] = real(a_i)
             j[i] = n
-            if a_i > 0:  # one less of e_i and one more of e_m, in all bytes
-                moved = np.uint32(word - (1 << i * BITS) + (1 << m * BITS))
-                a_1 = np.uint32((moved >> np.uint32(BITS)) & np.uint32(255))
-                a_2 = np.uint32((moved >> np.uint32(2 * BITS)) & np.uint32(255))
+            if (
+                a_i > 0
+            ):  # one less of e_i and one more of e_m, in all bytes
+                moved = np.uint32(
+                    word - (1 << i * BITS) + (1 << m * BITS)
+                )
+                a_1 = np.uint32(
+                    (moved >> np.uint32(BITS)) & np.uint32(255)
+                )
+                a_2 = np.uint32(
+                    (moved >> np.uint32(2 * BITS)) & np.uint32(255)
+                )
                 a_3 = np.uint32(moved >> np.uint32(3 * BITS))
                 j[i] = place(a_1, a_2, a_3)
 
@@ -105,13 +115,19 @@ def make_bern_volume(shape, K_V, make_row=make_stored_row):
             for m in range(4):
                 row(m, n, columns, values, j, a)
                 for c in range(4):
-                    D[m, c] = a[0] * s[e, j[0], c] + a[1] * s[e, j[1], c]
-                    D[m, c] += a[2] * s[e, j[2], c] + a[3] * s[e, j[3], c]
+                    D[m, c] = (
+                        a[0] * s[e, j[0], c] + a[1] * s[e, j[1], c]
+                    )
+                    D[m, c] += (
+                        a[2] * s[e, j[2], c] + a[3] * s[e, j[3], c]
+                    )
             # From barycentric coordinates to x, y, z.
             g = np.uint32(9 * k)
             for c in range(4):
                 for d in range(3):
-                    gradient[c, d] = rst_xyz[g + d] * (D[1, c] - D[0, c])
+                    gradient[c, d] = rst_xyz[g + d] * (
+                        D[1, c] - D[0, c]
+                    )
                     for m in range(2, 4):
                         r = rst_xyz[g + 3 * (m - 1) + d]
                         gradient[c, d] += r * (D[m, c] - D[0, c])

@@ -32,11 +32,20 @@ def make_flux(shape):
 
     @jit(device=True)
     def inward(f, x, y, z):  # J grad(l_f) . v: the normal velocity
-        return -(x + y + z) if f == 0 else (x if f == 1 else y if f == 2 else z)
+        return (
+            -(x + y + z)
+            if f == 0
+            else (x if f == 1 else y if f == 2 else z)
+        )
 
     @jit(device=True)
-    def flux_at(k, f, j, quads, v, u, data, links, opposite, geometry, walls):
-        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+    def flux_at(
+        k, f, j, quads, v, u, data, links, opposite, geometry, walls
+    ):
+        way, neighbor = (
+            links[4 * k + f] % WAYS,
+            links[4 * k + f] // WAYS,
+        )
         # p, and the velocity that flows in, on either side of the face.
         p = quads[v, 0]
         inner = inward(f, quads[v, 1], quads[v, 2], quads[v, 3])
@@ -89,11 +98,16 @@ def make_sweep(shape, plan):
             i, j = np.uint32(lane + h * lanes), point[h]
             if j < Nfp:
                 r = np.uint32(nodes[4 * j] >> np.uint32(HALF))
-                v, w = np.uint32(F + i), np.uint32(S + i // Nfp * Np + j)
+                v, w = (
+                    np.uint32(F + i),
+                    np.uint32(S + i // Nfp * Np + j),
+                )
                 c_0, c_1 = squares[4 * j], squares[4 * j + 1]
                 c_2 = squares[4 * j + 2]
                 up, down = np.uint32(v - r), np.uint32(v + r)
-                for f in range(4):  # where c is 0 some other number is read
+                for f in range(
+                    4
+                ):  # where c is 0 some other number is read
                     x = (c_0 + c_1 + c_2 + spread) * t[h, f]
                     x += c_0 * (quads[v - 1, f] + quads[up - 1, f])
                     x += c_1 * (quads[v + 1, f] + quads[up, f])
@@ -113,7 +127,9 @@ def make_sweep(shape, plan):
                     p = np.uint32(i // Nfp * Np + j)
                     down, w = np.uint32(old + p + r), np.uint32(new + p)
                     for f in range(4):
-                        t[h, f] += quads[down + 1, f] + quads[down + 2, f]
+                        t[h, f] += (
+                            quads[down + 1, f] + quads[down + 2, f]
+                        )
                     for f in range(4):
                         quads[w, f] = t[h, f]
             old, new = new, np.uint32(new + count)
@@ -156,7 +172,11 @@ def make_points(shape):
         for m in range(1, 4):
             d[m] += geometry[g + 8] * s[0] - geometry[g + 8 + m] * s[m]
         x, y, z = d[1], d[2], d[3]
-        g12, g13, g23 = geometry[g + 13], geometry[g + 14], geometry[g + 16]
+        g12, g13, g23 = (
+            geometry[g + 13],
+            geometry[g + 14],
+            geometry[g + 16],
+        )
         d[0] = geometry[g + 18] * d[0] + ((s[0] + s[1]) + (s[2] + s[3]))
         d[1] = geometry[g + 12] * x + g12 * y + g13 * z
         d[2] = g12 * x + geometry[g + 15] * y + g23 * z
@@ -184,7 +204,10 @@ def make_bernstein_fused(shape, plan):
     faces, rounds = elements * Nfp, -(-elements * Nfp // lanes)
     points, size = elements * Np, elements * (lower + Nfp + 2 * Np)
     every, zero, none = teams * size, real(0), np.uint32(Nfp)
-    flux_at, (differentiate, rate_at) = make_flux(shape), make_points(shape)
+    flux_at, (differentiate, rate_at) = (
+        make_flux(shape),
+        make_points(shape),
+    )
     meet, sweep = make_meet(plan), make_sweep(shape, plan)
 
     @jit
@@ -211,7 +234,10 @@ def make_bernstein_fused(shape, plan):
         # Derivatives in degree N - 1.
         i = lane
         while i < elements * lower:
-            n, v = np.uint32(2 * (i % lower)), np.uint32(U + i // lower * Np)
+            n, v = (
+                np.uint32(2 * (i % lower)),
+                np.uint32(U + i // lower * Np),
+            )
             w = np.uint32(D + i)
             differentiate(quads, corners[n], corners[n + 1], v, w)
             i = np.uint32(i + lanes)
@@ -222,7 +248,9 @@ def make_bernstein_fused(shape, plan):
             point[h] = j if i < faces else none
             if point[h] < none:
                 for f in range(4):
-                    v = place(nodes[4 * j + f], 0, np.uint32(U + e * Np))
+                    v = place(
+                        nodes[4 * j + f], 0, np.uint32(U + e * Np)
+                    )
                     t[h, f] = squares[4 * j + 3] * flux_at(
                         np.uint32(first + e), f, j, quads, v, u, data, links,
                         opposite, geometry, boundary)  # fmt: skip

@@ -29,10 +29,15 @@ def make_element_lift(shape, plan):
         L = cuda.shared.array(entries, real, alignment=16)
         du = cuda.local.array((rows, 4), real)
         x = np.uint32(cuda.threadIdx.x)
-        size, values = np.uint32(out.size // 4), np.uint32(flux.size // 4)
+        size, values = (
+            np.uint32(out.size // 4),
+            np.uint32(flux.size // 4),
+        )
         K = np.uint32(values // Nf)
         element = np.uint32(cuda.blockIdx.x * T + x)
-        k = np.uint32(min(element, K - 1))  # the last block may have too many
+        k = np.uint32(
+            min(element, K - 1)
+        )  # the last block may have too many
         row = np.uint32(cuda.blockIdx.y * rows)
         while row < Np:
             for r in range(rows):

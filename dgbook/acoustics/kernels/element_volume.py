@@ -34,7 +34,9 @@ def make_element_volume(shape, plan):
         x = np.uint32(cuda.threadIdx.x)
         K, size = np.uint32(material.size // 2), np.uint32(u.size // 4)
         element = np.uint32(cuda.blockIdx.x * T + x)
-        k = np.uint32(min(element, K - 1))  # the last block may have too many
+        k = np.uint32(
+            min(element, K - 1)
+        )  # the last block may have too many
         row = np.uint32(cuda.blockIdx.y * rows)
         while row < Np:
             for r in range(rows):
@@ -75,7 +77,9 @@ def make_element_volume(shape, plan):
                             metric = rst_xyz[(3 * j + a) * K + k]
                             gradient += metric * du[r, 0, j]
                             divergence += metric * du[r, 1 + a, j]
-                        out[(1 + a) * size + i] = -material[K + k] * gradient
+                        out[(1 + a) * size + i] = (
+                            -material[K + k] * gradient
+                        )
                     out[i] = -material[k] * divergence
             row = np.uint32(row + cuda.gridDim.y * rows)
 

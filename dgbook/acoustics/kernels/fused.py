@@ -32,12 +32,17 @@ def make_flux(shape):
     @jit(device=True)
     def flux_at(k, f, i, state, v, u, data, links, opposite, geometry,
                 boundary):  # fmt: skip
-        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        way, neighbor = (
+            links[4 * k + f] % WAYS,
+            links[4 * k + f] // WAYS,
+        )
         # What the element itself has, and lets in.
         p, into = state[v], inflow(f, state, v)
         # What the other side has more of p, and lets in as well.
         if way < GHOST:
-            w = np.uint32(neighbor * size + width * opposite[way * Nfp + i])
+            w = np.uint32(
+                neighbor * size + width * opposite[way * Nfp + i]
+            )
             more, both = u[w] - p, into + inflow(way // 6, u, w)
         else:  # u^+ = M u^- + g
             m, faces = 5 * neighbor, data.size // (4 * Nfp)
@@ -59,7 +64,11 @@ def make_columns(shape, plan):
     the reference axes. With contravariant velocities that takes 6 products.
     """
     w1, w2, w3 = (shape.place(c) for c in (1, 2, 3))
-    inline, nodes, size = plan.elements_inline, plan.nodes_inline, shape.size
+    inline, nodes, size = (
+        plan.elements_inline,
+        plan.nodes_inline,
+        shape.size,
+    )
     lanes = -(-shape.Np // nodes)
 
     @jit(device=True)
@@ -92,7 +101,11 @@ def make_fused(shape, plan):
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, zero = shape.Np, shape.Nfp, real(0)
-    rows, inline, nodes = plan.rows, plan.elements_inline, plan.nodes_inline
+    rows, inline, nodes = (
+        plan.rows,
+        plan.elements_inline,
+        plan.nodes_inline,
+    )
     lanes, unroll = -(-Np // nodes), plan.unroll
     size, points, column = shape.size, 4 * Nfp, 3 * nodes * lanes
     threads, elements, width = rows * lanes, rows * inline, shape.width
@@ -107,7 +120,10 @@ def make_fused(shape, plan):
         flux = cuda.shared.array(flux_words, real)
         c = cuda.local.array((nodes, inline, 4), real)
         lifted = cuda.local.array((nodes, inline), real)
-        lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
+        lane, row = (
+            np.uint32(cuda.threadIdx.x),
+            np.uint32(cuda.threadIdx.y),
+        )
         thread = np.uint32(row * lanes + lane)
         first = np.uint32(cuda.blockIdx.x * elements)
         element = np.uint32(row * inline)
@@ -142,7 +158,9 @@ def make_fused(shape, plan):
                 for i in range(nodes):
                     l = lift[(j * nodes + i) * lanes + lane]
                     for e in range(inline):
-                        lifted[i, e] += l * flux[(element + e) * points + j]
+                        lifted[i, e] += (
+                            l * flux[(element + e) * points + j]
+                        )
                 j = np.uint32(j + 1)
             for e in range(inline):
                 q = geometry[(first + element + e) * GEOMETRY + 16 + f]
@@ -158,10 +176,16 @@ def make_fused(shape, plan):
             if unroll > 1:  # so that more loads are under way
                 add_column(c, derivative, d + column, state, v + width)
             if unroll > 2:
-                add_column(c, derivative, d + 2 * column, state, v + 2 * width)
-                add_column(c, derivative, d + 3 * column, state, v + 3 * width)
+                add_column(
+                    c, derivative, d + 2 * column, state, v + 2 * width
+                )
+                add_column(
+                    c, derivative, d + 3 * column, state, v + 3 * width
+                )
             if unroll > 4:
-                add_column(c, derivative, d + 4 * column, state, v + 4 * width)
+                add_column(
+                    c, derivative, d + 4 * column, state, v + 4 * width
+                )
             m = np.uint32(m + unroll)
             d = np.uint32(d + unroll * column)
             v = np.uint32(v + unroll * width)
@@ -170,8 +194,16 @@ def make_fused(shape, plan):
         # To du/dt.
         for e in range(inline):  # du/dt takes the place of the state
             g = np.uint32((first + element + e) * GEOMETRY)
-            g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
-            g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
+            g11, g12, g13 = (
+                geometry[g],
+                geometry[g + 1],
+                geometry[g + 2],
+            )
+            g22, g23, g33 = (
+                geometry[g + 3],
+                geometry[g + 4],
+                geometry[g + 5],
+            )
             for i in range(nodes):
                 n = np.uint32(lane + i * lanes)
                 v = np.uint32((element + e) * size + width * n)

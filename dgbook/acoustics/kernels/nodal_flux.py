@@ -47,7 +47,10 @@ def make_nodal_flux(shape, by_node):
             for c in range(4):
                 jump[c] = u[c * size + q] - u[c * size + inner]
         else:  # u^+ - u^- = (M - 1) u^- + g
-            b, nb = np.uint32(neighbor - K), np.uint32(data.size // (4 * Nfp))
+            b, nb = (
+                np.uint32(neighbor - K),
+                np.uint32(data.size // (4 * Nfp)),
+            )
             for c in range(4):
                 g = data[(c * nb + b) * Nfp + i]
                 m = mirrors[2 * b + min(c, 1)]
@@ -57,6 +60,11 @@ def make_nodal_flux(shape, by_node):
         nx, ny, nz = faces[w], faces[w + 1], faces[w + 2]
         p, normal = jump[0], nx * jump[1] + ny * jump[2] + nz * jump[3]
         v = faces[w + 5] * normal - faces[w + 6] * p
-        return faces[w + 3] * p - faces[w + 4] * normal, nx * v, ny * v, nz * v
+        return (
+            faces[w + 3] * p - faces[w + 4] * normal,
+            nx * v,
+            ny * v,
+            nz * v,
+        )
 
     return nodal_flux

@@ -60,7 +60,9 @@ def make_node_volume(shape, plan):
                     metric = rst_xyz[9 * k + 3 * j + a]
                     gradient += metric * du[0, j]
                     divergence += metric * du[1 + a, j]
-                out[(1 + a) * size + i] = -material[2 * k + 1] * gradient
+                out[(1 + a) * size + i] = (
+                    -material[2 * k + 1] * gradient
+                )
             out[i] = -material[2 * k] * divergence
 
     return node_volume

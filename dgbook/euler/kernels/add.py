@@ -31,7 +31,9 @@ def make_add(tables, plan):
         # Edge by edge: what it adds to this element's nodes.
         for f in range(3):
             e, side = edges[f * K + k], sides[f * K + k]
-            at, stride = (np.uint32(e * many), one) if by_element else (e, E)
+            at, stride = (
+                (np.uint32(e * many), one) if by_element else (e, E)
+            )
             part = left if side == 0 else right
             for j in range(Nfp):
                 i = nodes[f * Nfp + j]

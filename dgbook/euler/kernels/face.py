@@ -32,7 +32,10 @@ def make_face(tables, flux_name, plan):
     Np, Nfp, Ne = tables.Np, tables.Nfp, tables.Ne
     zero, two, dofs, edge_dofs = real(0), real(2), 4 * Np, 4 * Nfp
     phi_table = trace_table(tables)
-    constant, by_element = plan.tables == "constant", plan.layout == "element"
+    constant, by_element = (
+        plan.tables == "constant",
+        plan.layout == "element",
+    )
     atomic = plan.race == "atomic"
 
     @jit(max_registers=plan.registers)
@@ -50,11 +53,23 @@ def make_face(tables, flux_name, plan):
             phi = cuda.const.array_like(phi_table)
         K, one = np.uint32(u.size // dofs), np.uint32(1)
         # The two elements, their edges, the normal.
-        k, f, n, g = links[e], links[E + e], links[2 * E + e], links[3 * E + e]
-        nx, ny, length = geometry[e], geometry[E + e], geometry[2 * E + e]
+        k, f, n, g = (
+            links[e],
+            links[E + e],
+            links[2 * E + e],
+            links[3 * E + e],
+        )
+        nx, ny, length = (
+            geometry[e],
+            geometry[E + e],
+            geometry[2 * E + e],
+        )
         inside, b, nb = n >= 0, e - (E - kinds.size), kinds.size
         if not inside:
-            n, g = k, f  # there is no neighbor: what it gives is replaced below
+            n, g = (
+                k,
+                f,
+            )  # there is no neighbor: what it gives is replaced below
         at, step = (np.uint32(k * dofs), one) if by_element else (k, K)
         to = np.uint32(n * dofs) if by_element else n
         # The nodes on either side.
@@ -77,7 +92,10 @@ def make_face(tables, flux_name, plan):
             if not inside and kinds[b] == WALL:
                 momentum = two * (ul[1] * nx + ul[2] * ny)
                 ur[0], ur[3] = ul[0], ul[3]
-                ur[1], ur[2] = ul[1] - momentum * nx, ul[2] - momentum * ny
+                ur[1], ur[2] = (
+                    ul[1] - momentum * nx,
+                    ul[2] - momentum * ny,
+                )
             elif not inside:
                 for s in range(4):
                     ur[s] = data[(s * nb + b) * Ne + q]
@@ -89,18 +107,26 @@ def make_face(tables, flux_name, plan):
                     R[s * Nfp + j] += value * F[s]
             q += 1
         # To the two sides, or to the residual.
-        out, stride = (np.uint32(e * edge_dofs), one) if by_element else (e, E)
+        out, stride = (
+            (np.uint32(e * edge_dofs), one) if by_element else (e, E)
+        )
         for j in range(Nfp):
             i, m = nodes[f * Nfp + j], nodes[g * Nfp + Nfp - 1 - j]
             for s in range(4):
                 value = R[s * Nfp + j]
                 if not atomic:
                     left[out + (s * Nfp + j) * stride] = value
-                    right[out + (s * Nfp + Nfp - 1 - j) * stride] = -value
+                    right[
+                        out + (s * Nfp + Nfp - 1 - j) * stride
+                    ] = -value
                 else:
-                    cuda.atomic.add(left, at + (s * Np + i) * step, value)
+                    cuda.atomic.add(
+                        left, at + (s * Np + i) * step, value
+                    )
                     if inside:
-                        cuda.atomic.add(right, to + (s * Np + m) * step, -value)
+                        cuda.atomic.add(
+                            right, to + (s * Np + m) * step, -value
+                        )
 
     return face
 

@@ -19,7 +19,11 @@ def make_volume(shape, plan, matrices):
     Of the state at point q, of an element whose state is a column of shared
     memory, M^-1 w_q grad phi_i . F; (rx, ry) and (sx, sy) are grad r, grad s.
     """
-    real, Np, apart = np.dtype(shape.dtype).type, shape.tables.Np, plan.threads
+    real, Np, apart = (
+        np.dtype(shape.dtype).type,
+        shape.tables.Np,
+        plan.threads,
+    )
     interpolation = matrices["interpolation"]
     projection = matrices["projection"]
     zero, one, half, gas = real(0), real(1), real(0.5), real(GAMMA - 1)
@@ -31,7 +35,10 @@ def make_volume(shape, plan, matrices):
             w[c] = zero
         for i in range(Np):
             for c in range(4):
-                w[c] += interpolation[q, i] * state[(4 * i + c) * apart + column]
+                w[c] += (
+                    interpolation[q, i]
+                    * state[(4 * i + c) * apart + column]
+                )
         # The flux along r and s.
         inverse = one / w[0]
         vx, vy = w[1] * inverse, w[2] * inverse
@@ -57,7 +64,11 @@ def make_gather(shape, plan, matrices):
     they are its own, mirrored; where points have given states, they are the
     nodal values that have these at the points.
     """
-    real, Np, Nfp = np.dtype(shape.dtype).type, shape.tables.Np, shape.tables.Nfp
+    real, Np, Nfp = (
+        np.dtype(shape.dtype).type,
+        shape.tables.Np,
+        shape.tables.Nfp,
+    )
     apart, Ne, size = plan.threads, shape.tables.Ne, 4 * shape.tables.Np
     edge_nodes, nodal = matrices["edge_nodes"], matrices["nodal"]
     zero, two = real(0), real(2)
@@ -71,7 +82,9 @@ def make_gather(shape, plan, matrices):
             if g < 3:  # the neighbor runs along the edge the other way
                 i = n // WARP * size + 4 * edge_nodes[g, Nfp - 1 - j]
                 for c in range(4):
-                    state[far + c * apart] = u[(i + c) * WARP + n % WARP]
+                    state[far + c * apart] = u[
+                        (i + c) * WARP + n % WARP
+                    ]
             elif n % 2 == WALL:
                 near = 4 * edge_nodes[f, j] * apart + column
                 x, y = state[near + apart], state[near + 2 * apart]
@@ -96,7 +109,11 @@ def make_edge(shape, plan, matrices):
 
     Of its own and the far nodes in shared memory, - M^-1 w_q phi_i Fs F*.
     """
-    real, Np, apart = np.dtype(shape.dtype).type, shape.tables.Np, plan.threads
+    real, Np, apart = (
+        np.dtype(shape.dtype).type,
+        shape.tables.Np,
+        plan.threads,
+    )
     Nfp, edge_nodes = shape.tables.Nfp, matrices["edge_nodes"]
     trace, lift, zero = matrices["trace"], matrices["lift"], real(0)
     riemann = make_flux(shape.flux, shape.dtype)
@@ -128,7 +145,11 @@ def make_update(shape, plan):
 
     dt f(u) comes in the column of shared memory.
     """
-    real, Np, apart = np.dtype(shape.dtype).type, shape.tables.Np, plan.threads
+    real, Np, apart = (
+        np.dtype(shape.dtype).type,
+        shape.tables.Np,
+        plan.threads,
+    )
     zero, half, third = real(0), real(0.5), real(1 / 3)
 
     @jit(device=True)
@@ -140,13 +161,17 @@ def make_update(shape, plan):
                 value = state[(4 * i + c) * apart + column]
                 if stage == LAST:
                     v, second = base[at], two[at] - base[at]
-                    change = (one[at] - v) + second + second + (u[at] - v)
+                    change = (
+                        (one[at] - v) + second + second + (u[at] - v)
+                    )
                     value += third * change + v
                 elif stage != RATE:
                     value += base[at]
                 out[at] = w[c] = value
             p = w[0] * w[3] - half * (w[1] * w[1] + w[2] * w[2])
-            gas = gas and w[0] > zero and p > zero  # p: times rho / (gamma - 1)
+            gas = (
+                gas and w[0] > zero and p > zero
+            )  # p: times rho / (gamma - 1)
             i = np.uint32(i + 1)
         return gas
 
@@ -172,14 +197,23 @@ def make_fused(shape, plan, matrices):
     columns = 4 * (tables.Np + tables.Nfp) * threads
     add_volume = make_volume(shape, plan, matrices)
     gather = make_gather(shape, plan, matrices)
-    add_edge, update = make_edge(shape, plan, matrices), make_update(shape, plan)
+    add_edge, update = (
+        make_edge(shape, plan, matrices),
+        make_update(shape, plan),
+    )
 
     @jit(launch_bounds=(threads, plan.blocks))
     def fused(u, data, links, geometry, names, base, one, two, out, bad,
               elements, edges, stage, dt):  # fmt: skip
         state = cuda.shared.array(columns, real)
-        rate, F = cuda.local.array((Np, 4), real), cuda.local.array(4, real)
-        left, right = cuda.local.array(4, real), cuda.local.array(4, real)
+        rate, F = (
+            cuda.local.array((Np, 4), real),
+            cuda.local.array(4, real),
+        )
+        left, right = (
+            cuda.local.array(4, real),
+            cuda.local.array(4, real),
+        )
         column = np.uint32(cuda.threadIdx.x)
         k = np.uint32(cuda.blockIdx.x * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)
@@ -199,7 +233,9 @@ def make_fused(shape, plan, matrices):
         q = np.uint32(0)
         while q < Nq:
             cuda.syncwarp()
-            add_volume(rate, state, column, q, left, right, F, rx, ry, sx, sy)
+            add_volume(
+                rate, state, column, q, left, right, F, rx, ry, sx, sy
+            )
             q = np.uint32(q + 1)
         # The edges: the normal, the far nodes, then point by point.
         f = np.uint32(0)
@@ -213,7 +249,19 @@ def make_fused(shape, plan, matrices):
             q = np.uint32(0)
             while q < Ne:
                 cuda.syncwarp()
-                add_edge(rate, state, column, f, q, left, right, F, nx, ny, Fs)
+                add_edge(
+                    rate,
+                    state,
+                    column,
+                    f,
+                    q,
+                    left,
+                    right,
+                    F,
+                    nx,
+                    ny,
+                    Fs,
+                )
                 q = np.uint32(q + 1)
             f = np.uint32(f + 1)
 
@@ -221,7 +269,9 @@ def make_fused(shape, plan, matrices):
             for c in range(4):
                 state[(4 * i + c) * threads + column] = dt * rate[i, c]
         # The update.
-        gas = update(stage, state, column, first, u, base, one, two, out, left)
+        gas = update(
+            stage, state, column, first, u, base, one, two, out, left
+        )
         if stage == LAST and not gas:
             cuda.atomic.min(bad, 0, names[k])
 

@@ -20,7 +20,10 @@ def make_rhs(tables, plan):
     Np, zero = tables.Np, real(0)
     dofs = 4 * Np
     table = tables.inverse_mass.ravel()
-    constant, by_element = plan.tables == "constant", plan.layout == "element"
+    constant, by_element = (
+        plan.tables == "constant",
+        plan.layout == "element",
+    )
 
     @jit(max_registers=plan.registers)
     def rhs(residual, inverse_mass, inverse_jacobian, slope):
@@ -32,7 +35,9 @@ def make_rhs(tables, plan):
         if constant:
             inverse_mass = cuda.const.array_like(table)
         one = np.uint32(1)
-        first, step = (np.uint32(k * dofs), one) if by_element else (k, K)
+        first, step = (
+            (np.uint32(k * dofs), one) if by_element else (k, K)
+        )
         scale = -inverse_jacobian[k]
         # The element's residual.
         for i in range(dofs):

@@ -32,7 +32,11 @@ def make_flux(name, dtype, compiler=on_device):
     are those of ``dgbook.euler.problem``. Another `compiler`, such as
     numba.njit, makes the same function for a processor.
     """
-    makers = {"roe": make_roe, "rusanov": make_rusanov, "hllc": make_hllc}
+    makers = {
+        "roe": make_roe,
+        "rusanov": make_rusanov,
+        "hllc": make_hllc,
+    }
     return makers[name](np.dtype(dtype).type, compiler)
 
 

@@ -26,8 +26,14 @@ def make_volume(tables, plan):
     primitive = make_primitive(real)
     Np, Nq, zero, one = tables.Np, tables.Nq, real(0), np.uint32(1)
     dofs = 4 * Np
-    phi_table, weighted = tables.phi_volume.ravel(), gradient_table(tables)
-    constant, by_element = plan.tables == "constant", plan.layout == "element"
+    phi_table, weighted = (
+        tables.phi_volume.ravel(),
+        gradient_table(tables),
+    )
+    constant, by_element = (
+        plan.tables == "constant",
+        plan.layout == "element",
+    )
 
     @jit(max_registers=plan.registers)
     def volume(u, phi, gradient, metric, residual):
@@ -42,7 +48,9 @@ def make_volume(tables, plan):
         if constant:
             phi = cuda.const.array_like(phi_table)
             gradient = cuda.const.array_like(weighted)
-        first, step = (np.uint32(k * dofs), one) if by_element else (k, K)
+        first, step = (
+            (np.uint32(k * dofs), one) if by_element else (k, K)
+        )
         rx, ry = metric[k], metric[K + k]
         sx, sy = metric[2 * K + k], metric[3 * K + k]
         # The element's state.

@@ -49,7 +49,9 @@ def make_dots(dtype, threads):
             while half > 0:
                 if t < half:
                     for g in range(TOGETHER):
-                        sums[g * threads + t] += sums[g * threads + t + half]
+                        sums[g * threads + t] += sums[
+                            g * threads + t + half
+                        ]
                 cuda.syncthreads()
                 half = np.uint32(half // 2)
             # One thread per vector stores its sum.
@@ -174,7 +176,9 @@ def make_finish(dtype, threads):
         # Each block scales its part of w.
         i = np.uint32(cuda.blockIdx.x * threads + t)
         if i == 0:
-            columns[np.uint32(count - 1), columns.shape[1] - 1] = sums[0]
+            columns[np.uint32(count - 1), columns.shape[1] - 1] = sums[
+                0
+            ]
         while i < w.size:
             basis[count, i] = w[i] * factor
             current[i] = w[i] * factor

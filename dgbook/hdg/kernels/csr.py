@@ -17,7 +17,10 @@ def make_csr(dtype, lanes, rest):
     @jit
     def csr(pointers, indices, data, x, b, y):
         thread = np.uint32(cuda.grid(1))
-        row, lane = np.uint32(thread // lanes), np.uint32(thread % lanes)
+        row, lane = (
+            np.uint32(thread // lanes),
+            np.uint32(thread % lanes),
+        )
         total = real(0)
         # Each lane adds up its part of the row.
         if row < y.size:

@@ -57,8 +57,13 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     for f in range(n):
                         total = real(0)
                         for g in range(n):
-                            jump = u[g, k * Np + interior[i]] - u[g, plus]
-                            total += face_matrix[(face * n + f) * n + g] * jump
+                            jump = (
+                                u[g, k * Np + interior[i]] - u[g, plus]
+                            )
+                            total += (
+                                face_matrix[(face * n + f) * n + g]
+                                * jump
+                            )
                         flux[f, e, row, i] = total
         cuda.syncthreads()
 

@@ -45,7 +45,9 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
                     total = real(0)
                     for g in range(n):
                         jump = u[g, minus] - u[g, plus]
-                        total += face_matrix[(face * n + f) * n + g] * jump
+                        total += (
+                            face_matrix[(face * n + f) * n + g] * jump
+                        )
                     flux[f, row, i] = total
         cuda.syncthreads()
 

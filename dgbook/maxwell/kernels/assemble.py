@@ -23,7 +23,9 @@ def make_assemble(shape):
 
     @jit
     def assemble(derivative, lifted, material, out):
-        node = np.uint32(cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)
+        node = np.uint32(
+            cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        )
         size = np.uint32(out.size // 6)
         i = np.uint32(node % N_pM)
         if node < size and i < K_M * Np:
@@ -37,7 +39,9 @@ def make_assemble(shape):
                 j = (3 * b + a) * size + node
                 k = (3 * a + b) * size + node
                 curl_E = derivative[j] - derivative[k]
-                curl_H = derivative[j + 9 * size] - derivative[k + 9 * size]
+                curl_H = (
+                    derivative[j + 9 * size] - derivative[k + 9 * size]
+                )
                 i = c * size + node
                 j = i + 3 * size
                 out[i] = inverse_epsilon * (lifted[i] + curl_H)

@@ -31,7 +31,10 @@ def make_differentiate(shape, plan):
     def differentiate(u, matrix, rst_xyz, derivative):
         f = cuda.shared.array((w_p, N_pM, w_i), real, alignment=16)
         d = cuda.local.array((w_i, 3), real)
-        row, half = np.uint32(cuda.threadIdx.y), np.uint32(cuda.threadIdx.z)
+        row, half = (
+            np.uint32(cuda.threadIdx.y),
+            np.uint32(cuda.threadIdx.z),
+        )
         if not mitigating:
             row, half = half, row
         i = np.uint32(half * 16 + cuda.threadIdx.x)

@@ -44,7 +44,9 @@ def make_differentiate_matrix(shape, plan):
         n = np.uint32(y * N_R + x)
         while n < N_R * columns:
             row = (begin + n // columns) % Np
-            D[n // columns, n % columns] = matrix[row * columns + n % columns]
+            D[n // columns, n % columns] = matrix[
+                row * columns + n % columns
+            ]
             n += np.uint32(N_R * w_p)
         cuda.syncthreads()
 
@@ -53,7 +55,9 @@ def make_differentiate_matrix(shape, plan):
         # w_s times: rows of the segment times values of w_i microblocks.
         s = np.uint32(0)
         while i < K_M * Np and s < w_s:
-            first = np.uint32(((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i)
+            first = np.uint32(
+                ((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i
+            )
             for e in range(w_i):
                 for r in range(3):
                     d[e, r] = real(0)

@@ -27,16 +27,28 @@ def make_flux(shape):
     @jit(device=True)
     def flux_at(k, f, i, state, v, u, data, links, opposite, tangents,
                 geometry, boundary):  # fmt: skip
-        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
+        way, neighbor = (
+            links[4 * k + f] % WAYS,
+            links[4 * k + f] // WAYS,
+        )
         # E and H of the element itself, along the two tangents of the face.
         t = 48 * f  # way 6 f: to meet a face like my own
-        e1, e2 = along(t, tangents, state, v), along(t + 4, tangents, state, v)
+        e1, e2 = (
+            along(t, tangents, state, v),
+            along(t + 4, tangents, state, v),
+        )
         h1 = along(t, tangents, state, v + 3)
         h2 = along(t + 4, tangents, state, v + 3)
         # And on the other side of it.
         if way < GHOST:
-            t, w = 8 * way, neighbor * size + 6 * opposite[way * Nfp + i]
-            E1, E2 = along(t, tangents, u, w), along(t + 4, tangents, u, w)
+            t, w = (
+                8 * way,
+                neighbor * size + 6 * opposite[way * Nfp + i],
+            )
+            E1, E2 = (
+                along(t, tangents, u, w),
+                along(t + 4, tangents, u, w),
+            )
             H1 = along(t, tangents, u, w + 3)
             H2 = along(t + 4, tangents, u, w + 3)
         else:  # u^+ = M u^- + g
@@ -45,18 +57,25 @@ def make_flux(shape):
             H1, H2 = boundary[m + 1] * h1, boundary[m + 1] * h2
             for d in range(3):
                 E = data[(d * faces + neighbor) * Nfp + i]
-                H = boundary[m + 8] * data[((d + 3) * faces + neighbor) * Nfp + i]
+                H = (
+                    boundary[m + 8]
+                    * data[((d + 3) * faces + neighbor) * Nfp + i]
+                )
                 t1, t2 = boundary[m + 2 + d], boundary[m + 5 + d]
                 E1, E2 = E1 + t1 * E, E2 + t2 * E
                 H1, H2 = H1 + t1 * H, H2 + t2 * H
         # The upwind flux: jumps, weighted, those of E turned.
         g = np.uint32(k * words + 6 + 3 * f)
         tau = geometry[k * words + 18 + f] if materials else half
-        turn = -tau if f % 2 else tau  # t_1 x t_2 points inward or outward
+        turn = (
+            -tau if f % 2 else tau
+        )  # t_1 x t_2 points inward or outward
         E1, E2 = E1 - e1, E2 - e2
         A = turn * (geometry[g] * E2 - geometry[g + 1] * E1)
         B = turn * (geometry[g + 1] * E2 - geometry[g + 2] * E1)
-        return A + tau * H1 - (one - tau) * h1, B + tau * H2 - (one - tau) * h2
+        return A + tau * H1 - (one - tau) * h1, B + tau * H2 - (
+            one - tau
+        ) * h2
 
     return flux_at
 
@@ -109,7 +128,11 @@ def make_fused(shape, plan):
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, words, zero = shape.Np, shape.Nfp, shape.geometry, real(0)
-    rows, inline, nodes = plan.rows, plan.elements_inline, plan.nodes_inline
+    rows, inline, nodes = (
+        plan.rows,
+        plan.elements_inline,
+        plan.nodes_inline,
+    )
     lanes, unroll = -(-Np // nodes), plan.unroll
     size, points, column = 6 * shape.even_Np, 4 * Nfp, 3 * nodes * lanes
     threads, elements = rows * lanes, rows * inline
@@ -123,7 +146,10 @@ def make_fused(shape, plan):
         flux = cuda.shared.array(flux_words, real)
         c = cuda.local.array((nodes, inline, 6), real)
         lifted = cuda.local.array((nodes, inline, 2), real)
-        lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
+        lane, row = (
+            np.uint32(cuda.threadIdx.x),
+            np.uint32(cuda.threadIdx.y),
+        )
         thread = np.uint32(row * lanes + lane)
         first = np.uint32(cuda.blockIdx.x * elements)
         element = np.uint32(row * inline)
@@ -178,7 +204,11 @@ def make_fused(shape, plan):
             t1, t2 = 1 if f < 2 else 0, 2 if f < 3 else 1
             for e in range(inline):
                 g = np.uint32((first + element + e) * words + 6 + 3 * f)
-                g11, g12, g22 = geometry[g], geometry[g + 1], geometry[g + 2]
+                g11, g12, g22 = (
+                    geometry[g],
+                    geometry[g + 1],
+                    geometry[g + 2],
+                )
                 for i in range(nodes):
                     A, B = lifted[i, e, 0], lifted[i, e, 1]
                     E1, E2 = (B, -A) if f % 2 else (-B, A)
@@ -195,8 +225,16 @@ def make_fused(shape, plan):
         # To covariant components of du/dt.
         for e in range(inline):  # du/dt takes the place of the state
             g = np.uint32((first + element + e) * words)
-            g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
-            g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
+            g11, g12, g13 = (
+                geometry[g],
+                geometry[g + 1],
+                geometry[g + 2],
+            )
+            g22, g23, g33 = (
+                geometry[g + 3],
+                geometry[g + 4],
+                geometry[g + 5],
+            )
             for i in range(nodes):
                 n = np.uint32(lane + i * lanes)
                 for h in range(0, 6, 3):

@@ -80,7 +80,10 @@ def make_gather(shape, places, plan):
         x, e = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
         block = np.uint32(cuda.blockIdx.x)
         thread = np.uint32(e * Nfp + x)
-        size, data_size = np.uint32(u.size // 6), np.uint32(data.size // 6)
+        size, data_size = (
+            np.uint32(u.size // 6),
+            np.uint32(data.size // 6),
+        )
         interior = counts[block * COUNTS + INTERIOR]
         exterior = counts[block * COUNTS + EXTERIOR]
         pairs = counts[block * COUNTS + PAIRS]
@@ -103,7 +106,10 @@ def make_gather(shape, places, plan):
             for c in range(6):
                 minus[c] = u[c * size + i]
             if e < exterior:
-                i = d[p + FETCH_PLUS] + lists[d[p + LIST_PLUS] * Nfp + x]
+                i = (
+                    d[p + FETCH_PLUS]
+                    + lists[d[p + LIST_PLUS] * Nfp + x]
+                )
                 for c in range(6):
                     jump[c] = u[c * size + i] - minus[c]
             else:
@@ -124,7 +130,10 @@ def make_gather(shape, places, plan):
                 f[c, i] = S * (Zp * P[c] - a * nQ[c])
                 f[c + 3, i] = -S * Zm * (Q[c] + a * Zp * nP[c])
             if e < interior:
-                i = d[p + STORE_PLUS] + lists[d[p + LIST_STORE] * Nfp + x]
+                i = (
+                    d[p + STORE_PLUS]
+                    + lists[d[p + LIST_STORE] * Nfp + x]
+                )
                 for c in range(3):
                     f[c, i] = S * (Zm * P[c] + a * nQ[c])
                     f[c + 3, i] = -S * Zp * (Q[c] - a * Zm * nP[c])

@@ -27,7 +27,9 @@ def make_incident(Nfp, shape, dtype):
     gaussian = shape == "gaussian"
 
     @jit
-    def incident(faces, phase, amplitude, step, t, dt, late, parameter, data):
+    def incident(
+        faces, phase, amplitude, step, t, dt, late, parameter, data
+    ):
         i = cuda.grid(1)
         if i < phase.size:
             # The signal, at its own time.
@@ -36,11 +38,15 @@ def make_incident(Nfp, shape, dtype):
                 signal = math.exp(-((s / parameter) ** 2))
             else:
                 periods = parameter * s / (2 * math.pi)
-                rise = math.sin(math.pi * min(max(periods, 0.0), 2.0) / 4)
+                rise = math.sin(
+                    math.pi * min(max(periods, 0.0), 2.0) / 4
+                )
                 signal = rise * rise * math.sin(parameter * s)
             # Every field has its amplitude of it.
             place = faces[i // Nfp] * Nfp + i % Nfp
             for f in range(6):
-                data[f * (data.size // 6) + place] = amplitude[f] * real(signal)
+                data[f * (data.size // 6) + place] = amplitude[
+                    f
+                ] * real(signal)
 
     return incident

@@ -38,7 +38,10 @@ def make_lift(shape, plan):
     def lift(flux, matrix, inverse_jacobian, lifted):
         f = cuda.shared.array((w_p, N_fM, w_i), real, alignment=16)
         r = cuda.local.array(w_i, real)
-        row, half = np.uint32(cuda.threadIdx.y), np.uint32(cuda.threadIdx.z)
+        row, half = (
+            np.uint32(cuda.threadIdx.y),
+            np.uint32(cuda.threadIdx.z),
+        )
         if not mitigating:
             row, half = half, row
         i = np.uint32(half * 16 + cuda.threadIdx.x)

@@ -43,7 +43,9 @@ def make_lift_matrix(shape, plan):
         # w_s times: rows of the segment times face values of w_i microblocks.
         s = np.uint32(0)
         while i < K_M * Np and s < w_s:
-            first = np.uint32(((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i)
+            first = np.uint32(
+                ((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i
+            )
             for e in range(w_i):
                 r[e] = real(0)
             n = np.uint32(0)

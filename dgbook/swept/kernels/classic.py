@@ -40,10 +40,14 @@ def make_classic(problem, stage, dtype):
             state = load(u, at, stride)
             # The stencil. A whole block decides: of one without ends, neighbors'
             # addresses are a thread's own and a constant.
-            if first >= low and np.int32(first + threads) <= np.int32(n - low):
+            if first >= low and np.int32(first + threads) <= np.int32(
+                n - low
+            ):
                 stencil = gather(u, row, inner(i, i, i), stride, state)
             else:
-                stencil = gather(u, row, outer(i, np.int32(0), last), stride, state)
+                stencil = gather(
+                    u, row, outer(i, np.int32(0), last), stride, state
+                )
                 if fixed and (i == 0 or i == last):
                     w = real(0)
             # The substep, from neighbors' states.

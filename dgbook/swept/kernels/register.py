@@ -97,7 +97,10 @@ def make_register_march(problem, dtype):
     real = np.dtype(dtype).type
     reach, stages = problem.reach, len(problem.weights)
     top = WARP // reach
-    weight, weight_even = real(problem.weights[0]), real(problem.weights[-1])
+    weight, weight_even = (
+        real(problem.weights[0]),
+        real(problem.weights[-1]),
+    )
     fixed = problem.boundary == "fixed"
     advance = make_access(problem, real, GPU).advance
     neighbors = make_neighbors(reach, problem.ends, GPU)
@@ -109,11 +112,15 @@ def make_register_march(problem, dtype):
         t = np.int32(i % WARP)
         end = np.int32(t + WARP - g)
         # Counted from 32, so that lanes before the first are positive, too.
-        lanes = neighbors(np.int32(t + WARP), end, np.int32(end + n - 1))
+        lanes = neighbors(
+            np.int32(t + WARP), end, np.int32(end + n - 1)
+        )
         w, w_even = weight, weight_even
         if fixed and (g == 0 or g == n - 1):
             w = w_even = real(0)
-        start = np.int32((HALF - 1 - t if t < HALF else t - HALF) // reach + 1)
+        start = np.int32(
+            (HALF - 1 - t if t < HALF else t - HALF) // reach + 1
+        )
         stop = np.int32(top - start)
         level = np.int32(level)
         # All lanes ask at every level, an odd one and an even one in turn.
@@ -126,7 +133,9 @@ def make_register_march(problem, dtype):
             if level == top // 2:
                 stencil = mend(stencil, halo, lanes)
             if start <= level <= stop:
-                even = advance(even if stages == 2 else odd, w_even, stencil)
+                even = advance(
+                    even if stages == 2 else odd, w_even, stencil
+                )
             level = np.int32(level + 1)
         return even, odd
 

@@ -47,9 +47,14 @@ def make_row(problem, points, real):
             @jit(device=True)
             def update(near, old, new, alive, w, g, n):
                 # What the point before has computed, and what is new here.
-                e1, e2, e3, west = before(near, old, new, alive, w, g, n)
+                e1, e2, e3, west = before(
+                    near, old, new, alive, w, g, n
+                )
                 e4 = inner(load(near, j + 4, width))
-                a, b = load(near, j + 2, width), load(near, j + 3, width)
+                a, b = (
+                    load(near, j + 2, width),
+                    load(near, j + 3, width),
+                )
                 east = twice_flux(a, b, e1, e2, e3, e4)
                 # The point's substep, from the fluxes of its two faces.
                 v, state = weight(w, g + j, n), load(old, j, points)
@@ -79,7 +84,13 @@ def make_row(problem, points, real):
                 if reach == 1:
                     stencil = near[j], near[j + 1], near[j + 2]
                 else:
-                    stencil = near[j], near[j + 1], near[j + 2], near[j + 3], near[j + 4]
+                    stencil = (
+                        near[j],
+                        near[j + 1],
+                        near[j + 2],
+                        near[j + 3],
+                        near[j + 4],
+                    )
                 state = advance(state, v, stencil)
                 if alive >> j & 1:
                     store(new, j, points, state)
@@ -100,7 +111,9 @@ def make_wrap(problem):
 
         @jit(device=True)
         def wrap(g, n):
-            if g < 0 or g >= n:  # a remainder takes dozens of instructions
+            if (
+                g < 0 or g >= n
+            ):  # a remainder takes dozens of instructions
                 g = np.int32(g % n)
             return np.uint32(g)
 
@@ -142,7 +155,9 @@ def make_substep(problem, stage, points, real):
         c = min(max(g, low), np.int32(n - points - low))
         for f in range(fields):
             for k in range(width):
-                near[f * width + k] = u[np.uint64(f * n + c + k - reach)]
+                near[f * width + k] = u[
+                    np.uint64(f * n + c + k - reach)
+                ]
         # Near an end of the domain addresses are looked up.
         if g != c:
             for k in range(width):
@@ -153,7 +168,11 @@ def make_substep(problem, stage, points, real):
         for f in range(fields):
             for j in range(points):
                 at = np.uint64(f * n + g + j)
-                states[f * points + j] = near[f * width + reach + j] if stage == 0 else new[at]
+                states[f * points + j] = (
+                    near[f * width + reach + j]
+                    if stage == 0
+                    else new[at]
+                )
         # The substep, and the new states.
         row(near, states, states, all_points, w, g, n)
         for f in range(fields):

@@ -126,7 +126,10 @@ def make_march(problem, node, dtype):
     reach, stages = problem.reach, len(problem.weights)
     width, half, top = node + 2 * reach, node // 2, node // reach
     odd_row = len(problem.fields) * width
-    weight, weight_even = real(problem.weights[0]), real(problem.weights[-1])
+    weight, weight_even = (
+        real(problem.weights[0]),
+        real(problem.weights[-1]),
+    )
     fixed = problem.boundary == "fixed"
     load, store, gather, advance = make_access(problem, real, GPU)
     neighbors = make_neighbors(reach, problem.ends, GPU)
@@ -134,13 +137,19 @@ def make_march(problem, node, dtype):
     @jit(device=True)
     def march(rows, t, g, n, level, last):
         # Where this thread's neighbors are, and the levels at which it works.
-        end = np.int32(t + reach - g)  # where the domain begins, or would
-        points = neighbors(np.int32(t + reach), end, np.int32(end + n - 1))
+        end = np.int32(
+            t + reach - g
+        )  # where the domain begins, or would
+        points = neighbors(
+            np.int32(t + reach), end, np.int32(end + n - 1)
+        )
         at = points[reach]
         w, w_even = weight, weight_even
         if fixed and (g == 0 or g == n - 1):
             w = w_even = real(0)
-        start = np.int32((half - 1 - t if t < half else t - half) // reach + 1)
+        start = np.int32(
+            (half - 1 - t if t < half else t - half) // reach + 1
+        )
         stop = np.int32(top - start)
         level = np.int32(level)
         # Its states of the level before, even and odd.
@@ -191,7 +200,9 @@ def make_edges(problem, node):
     @jit(device=True)
     def extract(rows, left, right, b, t):
         # Two states of either edge per thread: their places in the rows.
-        from_left = t + reach if t < half else odd + t - half + 2 * reach
+        from_left = (
+            t + reach if t < half else odd + t - half + 2 * reach
+        )
         from_right = t + reach + half if t < half else odd + t
         for f in range(fields):
             at = np.uint32((b * fields + f) * node + t)

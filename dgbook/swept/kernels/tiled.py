@@ -25,12 +25,21 @@ def make_tiled(problem, threads, points, steps, dtype):
     real = np.dtype(dtype).type
     fields, stages = len(problem.fields), len(problem.weights)
     ghost = ghost_points(problem, Plan(threads, points, steps))
-    tile, near_size = threads * points, fields * (points + 2 * problem.reach)
-    inner, size, pairs = tile - 2 * ghost, fields * points, steps * stages // 2
+    tile, near_size = (
+        threads * points,
+        fields * (points + 2 * problem.reach),
+    )
+    inner, size, pairs = (
+        tile - 2 * ghost,
+        fields * points,
+        steps * stages // 2,
+    )
     all_points = (1 << points) - 1
     w, w_even = real(problem.weights[0]), real(problem.weights[-1])
     row, wrap = make_row(problem, points, real), make_wrap(problem)
-    publish, fetch, meet, place, room_size = make_exchange(problem, threads, points, real)
+    publish, fetch, meet, place, room_size = make_exchange(
+        problem, threads, points, real
+    )
 
     @jit
     def tiled(u, new):

@@ -20,7 +20,9 @@ def make_wide_up(problem, threads, points, dtype, shuffled):
     fields = len(problem.fields)
     size, node = fields * points, threads * points
     top = node // problem.reach
-    march, place, room_size = make_wide_march(problem, threads, points, real, shuffled)
+    march, place, room_size = make_wide_march(
+        problem, threads, points, real, shuffled
+    )
     extract, _ = make_wide_edges(problem, threads, points, real)
 
     @jit
@@ -42,14 +44,18 @@ def make_wide_up(problem, threads, points, dtype, shuffled):
     return wide_up
 
 
-def make_wide_diamond(problem, threads, points, dtype, shuffled, shifted):
+def make_wide_diamond(
+    problem, threads, points, dtype, shuffled, shifted
+):
     """Kernel for a diamond: from edges to edges, those of nodes in between."""
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
     size, ends, node = fields * points, fields * reach, threads * points
     top = node // reach
     shift = node // 2 if shifted else 0
-    march, place, room_size = make_wide_march(problem, threads, points, real, shuffled)
+    march, place, room_size = make_wide_march(
+        problem, threads, points, real, shuffled
+    )
     extract, insert = make_wide_edges(problem, threads, points, real)
 
     @jit
@@ -77,7 +83,9 @@ def make_wide_down(problem, threads, points, dtype, shuffled, shifted):
     size, ends, node = fields * points, fields * reach, threads * points
     top = node // reach
     shift = node // 2 if shifted else 0
-    march, place, room_size = make_wide_march(problem, threads, points, real, shuffled)
+    march, place, room_size = make_wide_march(
+        problem, threads, points, real, shuffled
+    )
     _, insert = make_wide_edges(problem, threads, points, real)
 
     @jit
@@ -117,13 +125,19 @@ def make_wide_march(problem, threads, points, real, shuffled):
     Returns march, the function ``place()``, a thread's node and its number in
     there, and the words of shared memory in which states are exchanged.
     """
-    fields, reach, stages = len(problem.fields), problem.reach, len(problem.weights)
+    fields, reach, stages = (
+        len(problem.fields),
+        problem.reach,
+        len(problem.weights),
+    )
     half, top = threads * points // 2, threads * points // reach
     near_size = fields * (points + 2 * reach)
     w, w_even = real(problem.weights[0]), real(problem.weights[-1])
     row = make_row(problem, points, real)
     make = make_shuffles if shuffled else make_exchange
-    publish, fetch, meet, place, room_size = make(problem, threads, points, real)
+    publish, fetch, meet, place, room_size = make(
+        problem, threads, points, real
+    )
     complete = make_complete(problem, threads, points)
 
     @jit(device=True)
@@ -139,8 +153,12 @@ def make_wide_march(problem, threads, points, real, shuffled):
     def march(room, even, odd, halo, t, g, n, level, last):
         near = cuda.local.array(near_size, real)
         # The levels at which this row is, in part, inside of the diamond.
-        inward = t < threads // 2  # where the node's middle is: behind the row's last point
-        out = half - points - t * points if inward else t * points - half
+        inward = (
+            t < threads // 2
+        )  # where the node's middle is: behind the row's last point
+        out = (
+            half - points - t * points if inward else t * points - half
+        )
         start = np.int32(out // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
@@ -182,7 +200,11 @@ def make_complete(problem, threads, points):
     complete(near, states, halo, t, g, n): left and right of the node the
     halo, and beyond the domain's ends what its boundary condition says.
     """
-    fields, reach, boundary = len(problem.fields), problem.reach, problem.boundary
+    fields, reach, boundary = (
+        len(problem.fields),
+        problem.reach,
+        problem.boundary,
+    )
     width = points + 2 * reach
     behind = points + reach
 
@@ -196,14 +218,20 @@ def make_complete(problem, threads, points):
                     near[f * width + behind + k] = halo[f * reach + k]
                 if boundary == "mirrored":
                     if g == 0:
-                        near[f * width + reach - 1 - k] = states[f * points + 1 + k]
+                        near[f * width + reach - 1 - k] = states[
+                            f * points + 1 + k
+                        ]
                     if g + points == n:
-                        near[f * width + behind + k] = states[f * points + points - 2 - k]
+                        near[f * width + behind + k] = states[
+                            f * points + points - 2 - k
+                        ]
                 elif boundary == "fixed":
                     if g == 0:
                         near[f * width + k] = states[f * points]
                     if g + points == n:
-                        near[f * width + behind + k] = states[f * points + points - 1]
+                        near[f * width + behind + k] = states[
+                            f * points + points - 1
+                        ]
 
     return complete
 
@@ -242,7 +270,9 @@ def make_exchange(problem, threads, points, real):
                 at = ((row * fields + f) * 2 * reach + k) * threads + t
                 room[np.uint32(at)] = states[f * points + k]
                 at = at + reach * threads
-                room[np.uint32(at)] = states[f * points + points - reach + k]
+                room[np.uint32(at)] = states[
+                    f * points + points - reach + k
+                ]
 
     @jit(device=True)
     def fetch(room, row, t, states, near):
@@ -252,7 +282,9 @@ def make_exchange(problem, threads, points, real):
                 near[f * width + reach + j] = states[f * points + j]
             for k in range(reach):
                 at = ((row * fields + f) * 2 * reach + k) * threads
-                near[f * width + reach + points + k] = room[np.uint32(at + after)]
+                near[f * width + reach + points + k] = room[
+                    np.uint32(at + after)
+                ]
                 at = at + reach * threads
                 near[f * width + k] = room[np.uint32(at + before)]
 
@@ -264,7 +296,9 @@ def make_shuffles(problem, threads, points, real):
     fields, reach = len(problem.fields), problem.reach
     width = points + 2 * reach
 
-    room_size = 1  # of which nothing is used, and the compiler keeps none
+    room_size = (
+        1  # of which nothing is used, and the compiler keeps none
+    )
 
     @jit(device=True)
     def place():
@@ -286,7 +320,9 @@ def make_shuffles(problem, threads, points, real):
                 near[f * width + reach + j] = states[f * points + j]
             for k in range(reach):
                 last = states[f * points + points - reach + k]
-                near[f * width + k] = cuda.shfl_up_sync(FULL_MASK, last, 1)
+                near[f * width + k] = cuda.shfl_up_sync(
+                    FULL_MASK, last, 1
+                )
                 first = states[f * points + k]
                 following = cuda.shfl_down_sync(FULL_MASK, first, 1)
                 near[f * width + reach + points + k] = following
@@ -329,7 +365,10 @@ def make_wide_edges(problem, threads, points, real):
         before = before if before >= 0 else n // node - 1
         after = after if after < n // node else 0
         for f in range(fields):
-            first, second = (before * fields + f) * node, (after * fields + f) * node
+            first, second = (
+                (before * fields + f) * node,
+                (after * fields + f) * node,
+            )
             for j in range(points):
                 i = t * points + j
                 if i < half:
@@ -339,14 +378,22 @@ def make_wide_edges(problem, threads, points, real):
                 even[f * points + j] = odd[f * points + j] = state
                 # The middle of the odd row is the diamond's first level.
                 if i < half - reach:
-                    odd[f * points + j] = right[np.uint32(first + half + i + reach)]
+                    odd[f * points + j] = right[
+                        np.uint32(first + half + i + reach)
+                    ]
                 if i >= half + reach:
-                    odd[f * points + j] = left[np.uint32(second + i - reach)]
+                    odd[f * points + j] = left[
+                        np.uint32(second + i - reach)
+                    ]
             # The halo beside the base.
             for k in range(reach):
                 if t < threads // 2:
-                    halo[f * reach + k] = right[np.uint32(first + half + k)]
+                    halo[f * reach + k] = right[
+                        np.uint32(first + half + k)
+                    ]
                 else:
-                    halo[f * reach + k] = left[np.uint32(second + node - reach + k)]
+                    halo[f * reach + k] = left[
+                        np.uint32(second + node - reach + k)
+                    ]
 
     return extract, insert

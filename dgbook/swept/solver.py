@@ -462,10 +462,16 @@ class Hybrid(Swept):
         )
 
 
-def hybrid_diamond(device: Device, rest: Callable, split: Callable, then: Callable) -> None:
-    """A diamond of all nodes: the split one on the CPU, the rest on the device at the same time.
+def hybrid_diamond(
+    device: Device,
+    rest: Callable,
+    split: Callable,
+    then: Callable,
+) -> None:
+    """One diamond per node: the split one on the CPU.
 
-    What was launched last has sent its edges to the CPU; what is launched `then` fetches the new.
+    The device computes the rest at the same time. The launch before has
+    sent edges to the CPU; the launch of `then` fetches the new edges.
     """
     arrived = device.mark()
     rest()

@@ -247,8 +247,11 @@ class KuramotoSivashinsky(FixedSteps):
         def slope(stencil):
             left2, left, mine, right, right2 = stencil
             linear = fma(center, mine, left2 + right2)
-            inner = fma(convection, right - left, near)
-            return far * fma(left + right, inner, linear)
+            return far * fma(
+                left + right,
+                fma(convection, right - left, near),
+                linear,
+            )
 
         return slope
 

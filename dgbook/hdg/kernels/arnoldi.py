@@ -50,8 +50,8 @@ def make_dots(dtype, threads):
             while half > 0:
                 if t < half:
                     for g in range(TOGETHER):
-                        other = sums[g * threads + t + half]
-                        sums[g * threads + t] += other
+                        at = g * threads + t
+                        sums[at] += sums[at + half]
                 cuda.syncthreads()
                 half = np.uint32(half // 2)
             # One thread per vector stores its sum.

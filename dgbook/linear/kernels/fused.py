@@ -55,13 +55,14 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     k = np.uint32(min(first + e * rows, K - 1))
                     face = k * faces + i // Nfp
                     point = links[face] % WAYS * Nfp + i % Nfp
-                    minus = k * Np + interior[i]
                     plus = links[face] // WAYS * Np + opposite[point]
                     for f in range(n):
                         total = real(0)
                         for g in range(n):
+                            jump = (
+                                u[g, k * Np + interior[i]] - u[g, plus]
+                            )
                             m = (face * n + f) * n + g
-                            jump = u[g, minus] - u[g, plus]
                             total += face_matrix[m] * jump
                         flux[f, e, row, i] = total
         cuda.syncthreads()

@@ -45,8 +45,8 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
                 for f in range(n):
                     total = real(0)
                     for g in range(n):
-                        m = (face * n + f) * n + g
                         jump = u[g, minus] - u[g, plus]
+                        m = (face * n + f) * n + g
                         total += face_matrix[m] * jump
                     flux[f, row, i] = total
         cuda.syncthreads()

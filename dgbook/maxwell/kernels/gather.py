@@ -107,8 +107,8 @@ def make_gather(shape, places, plan):
             for c in range(6):
                 minus[c] = u[c * size + i]
             if e < exterior:
-                node = lists[d[p + LIST_PLUS] * Nfp + x]
-                i = d[p + FETCH_PLUS] + node
+                i = d[p + FETCH_PLUS]
+                i += lists[d[p + LIST_PLUS] * Nfp + x]
                 for c in range(6):
                     jump[c] = u[c * size + i] - minus[c]
             else:
@@ -130,8 +130,8 @@ def make_gather(shape, places, plan):
                 f[c, i] = S * (Zp * P[c] - a * nQ[c])
                 f[c + 3, i] = -S * Zm * (Q[c] + a * Zp * nP[c])
             if e < interior:
-                point = lists[d[p + LIST_STORE] * Nfp + x]
-                i = d[p + STORE_PLUS] + point
+                i = d[p + STORE_PLUS]
+                i += lists[d[p + LIST_STORE] * Nfp + x]
                 for c in range(3):
                     f[c, i] = S * (Zm * P[c] + a * nQ[c])
                     f[c + 3, i] = -S * Zp * (Q[c] - a * Zm * nP[c])

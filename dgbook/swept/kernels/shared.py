@@ -205,9 +205,9 @@ def make_edges(problem, node):
     @jit(device=True)
     def extract(rows, left, right, b, t):
         # One state of each edge per thread: its place in the rows.
-        from_left = t + reach
-        if t >= half:
-            from_left = odd + t - half + 2 * reach
+        from_left = (
+            t + reach if t < half else odd + t - half + 2 * reach
+        )
         from_right = t + reach + half if t < half else odd + t
         for f in range(fields):
             at = np.uint32((b * fields + f) * node + t)

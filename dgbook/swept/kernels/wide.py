@@ -157,9 +157,9 @@ def make_wide_march(problem, threads, points, real, shuffled):
         # The levels at which this row is partly inside of the diamond;
         # `inward` rows have the node's middle behind their last point.
         inward = t < threads // 2
-        out = t * points - half
-        if inward:
-            out = half - points - t * points
+        out = (
+            half - points - t * points if inward else t * points - half
+        )
         start = np.int32(out // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)

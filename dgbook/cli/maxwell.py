@@ -154,7 +154,7 @@ def tune(arguments: argparse.Namespace) -> None:
             print(f"N={order} {dtype}: {best}", flush=True)
             for language in LANGUAGES:
                 for operator in operators.values():
-                    found = measure.tune_fused(operator, device, language).plan
-                    print(f"N={order} {dtype}: {found}", flush=True)
-                found = measure.tune_basis(operators, device, language).plan
-                print(f"N={order} {dtype}, the faster: {found}", flush=True)
+                    plan = measure.tune_fused(operator, device, language).plan
+                    print(f"N={order} {dtype}: {plan}", flush=True)
+                plan = measure.tune_basis(operators, device, language).plan
+                print(f"N={order} {dtype}, the faster: {plan}", flush=True)

@@ -1,4 +1,4 @@
-"""The field that comes in through a boundary, computed where it is needed."""
+"""The incident field at the boundary, computed on the device."""
 
 import math
 
@@ -23,33 +23,38 @@ def make_signal(shape):
 
 
 def make_incident(Nfp, shape, dtype):
-    """Kernel for g on some boundary faces: a plane wave, or what scatters it.
+    """Kernel for g on those boundary faces where a plane wave enters.
 
-    A thread a face node. The signal's argument, time minus phase, is taken in
-    fp64 whatever the fields are: after thousands of periods nothing else is
-    left of it. There are few such nodes. Arguments:
+    One thread per face node. The signal's argument, time minus phase,
+    is computed in fp64 whatever the precision of the fields, since
+    after thousands of periods fp32 has no digits left for it. Only
+    boundary nodes pay for it. Arguments:
 
     faces (m,)        which of the nb boundary faces
     phase (m Nfp,)    fp64, the time at which the signal's origin passes
-    amplitude (6,)    of each field
-    step (1,)         the number of the time step, counted on the device
-    t, dt             fp64: the time of step 0, and the step
-    late              how much later in the step this stage is
-    parameter         of the signal, fp64
+    amplitude (6,)    amplitude of each field
+    step (1,)         number of the time step, counted on the device
+    t, dt             fp64: the time of step 0, and the length of a step
+    late              how much later than the step's start this stage is
+    parameter         the signal's parameter, fp64
     data (6 nb Nfp,)  g, written
     """
     real, signal_at = np.dtype(dtype).type, make_signal(shape)
 
     @jit
-    def incident(faces, phase, amplitude, step, t, dt, late, parameter, data):
+    def incident(
+        faces, phase, amplitude, step, t, dt, late, parameter, data
+    ):
         i = cuda.grid(1)
         if i < phase.size:
-            # The signal, at its own time.
-            signal = signal_at(t + step[0] * dt + late - phase[i], parameter)
-            # Every field has its amplitude of it.
+            # The signal at this node's time minus phase.
+            s = t + step[0] * dt + late - phase[i]
+            signal = signal_at(s, parameter)
+            # Each field is its amplitude times the signal.
             place = faces[i // Nfp] * Nfp + i % Nfp
             for f in range(6):
-                data[f * (data.size // 6) + place] = amplitude[f] * real(signal)
+                g = amplitude[f] * real(signal)
+                data[f * (data.size // 6) + place] = g
 
     return incident
 
@@ -65,13 +70,26 @@ def make_incident_points(Nfp, shape, dtype, faces_of_block):
     threads = faces_of_block * Nfp
 
     @jit
-    def incident_points(faces, phase, matrix, amplitude, step, t, dt, late, parameter, data):
+    def incident_points(
+        faces,
+        phase,
+        matrix,
+        amplitude,
+        step,
+        t,
+        dt,
+        late,
+        parameter,
+        data,
+    ):
         signals = cuda.shared.array(threads, np.float64)
         thread = cuda.threadIdx.x
         i = cuda.blockIdx.x * threads + thread
         # At the nodes.
         if i < phase.size:
-            signals[thread] = signal_at(t + step[0] * dt + late - phase[i], parameter)
+            signals[thread] = signal_at(
+                t + step[0] * dt + late - phase[i], parameter
+            )
         cuda.syncthreads()
         if i < phase.size:
             # The control point; every field has its amplitude of it.
@@ -81,6 +99,8 @@ def make_incident_points(Nfp, shape, dtype, faces_of_block):
                 signal += matrix[point * Nfp + q] * signals[node + q]
             place = faces[i // Nfp] * Nfp + point
             for f in range(6):
-                data[f * (data.size // 6) + place] = amplitude[f] * real(signal)
+                data[f * (data.size // 6) + place] = amplitude[
+                    f
+                ] * real(signal)
 
     return incident_points

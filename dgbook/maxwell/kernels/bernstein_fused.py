@@ -7,16 +7,19 @@ from dgbook.nodal.kernels.lift_face import make_lift_face
 from dgbook.nodal.kernels.teams import make_meet
 from dgbook.nodal.trace import WAYS
 
-GHOST = 24  # the way to meet that means the boundary
-GEOMETRY = 24  # numbers per element: 4 a face, and 8 of the metric
-METRIC = 16  # where those of the metric begin
-POSITION = 65535  # in a word: the point's number
-CORNER = 16  # bits below the first of three vertices, 2 bits each
-LOWER, UP = 12, 22  # bits below these; a_1, a_2, a_3 have 4 each
+GHOST = 24  # the `way` of faces on the boundary
+GEOMETRY = 24  # numbers per element: 4 per face, 8 of the metric
+METRIC = 16  # index of the metric's first number
+POSITION = 65535  # mask of the point's number in a word
+CORNER = 16  # first bit of a word's three vertices of 2 bits each
+LOWER, UP = 12, 22  # first bits, behind a_1, a_2, a_3 of 4 bits each
 
 
 def room(shape, elements):
-    """Numbers in shared memory: states, curls, faces and slices."""
+    """Counts of numbers in shared memory.
+
+    They are those of states, curls, fluxes and slices.
+    """
     states, curls = 6 * shape.even_Np, 6 * (shape.Np - shape.Nfp)
     parts = states, curls, 8 * shape.Nfp, 8 * shape.Np
     return tuple(elements * part for part in parts)
@@ -25,9 +28,9 @@ def room(shape, elements):
 def make_tangential(shape):
     """Device function for E and Z H along the two tangents of a face.
 
-    These lead from the face's first vertex to the others. The state
-    holds x_i . E and x_i . (Z H), of edges from vertex 0 to i: they are
-    differences.
+    The tangents lead from the face's first vertex to its second and its
+    third one. The state holds x_i . E and x_i . (Z H) for the edges x_i
+    from vertex 0 to vertex i, and a tangent is a difference of edges.
     """
     zero, pairs = np.dtype(shape.dtype).type(0), shape.even_Np
 
@@ -50,19 +53,19 @@ def make_tangential(shape):
 
 
 def make_outside(shape):
-    """Device function for E and Z H behind a boundary: u^+ = M u^- + g.
+    """Device function for the exterior fields u^+ = M u^- + g.
 
-    Of a wall M is -1 for E and 1 for H, of an absorbing boundary 0. The
-    fields g are those of point j of boundary face number `face`.
+    On a conducting wall, M is -1 for E and 1 for H; on an absorbing
+    boundary it is 0. The point is point j of boundary face `face`.
     """
     Nfp = shape.Nfp
 
     @jit(device=True)
-    def along(t, field, data, place, walls):  # a tangent times g
+    def along(t, field, data, place, walls):  # a tangent . g
         step = data.size // 6
         p = np.uint32(place + field * step)
-        sum = walls[t] * data[p] + walls[t + 1] * data[p + step]
-        return sum + walls[t + 2] * data[p + 2 * step]
+        dot = walls[t] * data[p] + walls[t + 1] * data[p + step]
+        return dot + walls[t + 2] * data[p + 2 * step]
 
     @jit(device=True)
     def outside(face, j, e_1, e_2, h_1, h_2, data, walls):
@@ -79,11 +82,11 @@ def make_outside(shape):
 
 
 def make_flux(shape):
-    """Device function for two numbers per face point, to be lifted.
+    """Device function for the upwind flux, two numbers per face point.
 
-    They are Z^+ [H] - n x [E] along the tangents t_1, t_2 of the face,
-    times Z^- / (Z^- + Z^+): for point j of face f of element k, whose
-    state begins with pair number `first`.
+    They are the components of Z^+ [H] - n x [E] along the tangents t_1
+    and t_2 of the face, times Z^- / (Z^- + Z^+), at point j of face f
+    of element k, whose state begins with pair `first`.
     """
     Nfp, size = shape.Nfp, 3 * shape.even_Np
     one = np.dtype(shape.dtype).type(1)
@@ -94,17 +97,17 @@ def make_flux(shape):
                 geometry, walls):  # fmt: skip
         link = links[4 * k + f]
         way, neighbor = link % WAYS, link // WAYS
-        # Way 6 f: to meet a face like my own.
+        # In way 6 f, the neighbor's numbers are this face's own.
         word = meeting[6 * f * Nfp + j]
         e_1, e_2, h_1, h_2 = tangential(state, first, word)
         if way < GHOST:
-            word, other = meeting[way * Nfp + j], neighbor * size
-            E_1, E_2, H_1, H_2 = tangential(u, other, word)
+            word, start = meeting[way * Nfp + j], neighbor * size
+            E_1, E_2, H_1, H_2 = tangential(u, start, word)
         else:
             E_1, E_2, H_1, H_2 = outside(
                 neighbor, j, e_1, e_2, h_1, h_2, data, walls,
             )  # fmt: skip
-        # The upwind flux: the jump of E makes a quarter turn.
+        # The upwind flux; n x rotates the jump of E by 90 degrees.
         g = np.uint32(GEOMETRY * k + 4 * f)
         g11, g12, g22 = geometry[g], geometry[g + 1], geometry[g + 2]
         tau = geometry[g + 3]
@@ -122,9 +125,10 @@ def make_flux(shape):
 def make_curl(shape, plan):
     """Device function for curls in degree N - 1, from four points.
 
-    Derivatives along the edges from vertex 0 to i are differences of
-    the points b + e_i and b + e_0. Rates are contravariant components
-    of J curl H and -J curl E, without the factor N / 2.
+    The derivative along the edge from vertex 0 to vertex i is the
+    difference of the control points b + e_i and b + e_0. The rates are
+    contravariant components of J curl H and -J curl E, without the
+    factor N / 2.
     """
     N, pairs = shape.order, np.uint32(2 * shape.even_Np)
     lower = np.uint32(2 * plan.elements * (shape.Np - shape.Nfp))
@@ -189,9 +193,9 @@ def make_raise(shape, plan):
 
 
 def make_add_faces(shape, plan):
-    """Device function that adds what was lifted; then the metric.
+    """Device function that adds lifted fluxes and applies the metric.
 
-    What was lifted from a face are numbers along dual tangents of that
+    The lifted flux of a face has components along dual tangents of that
     face. The metric makes covariant components of contravariant ones.
     """
     planes = plan.elements * shape.Np
@@ -228,10 +232,11 @@ def make_add_faces(shape, plan):
 
 
 def make_first_half(shape, plan):
-    """Device functions for a team's curls, and for what it lifts.
+    """Device functions for a team's curls, and for its fluxes.
 
-    U is the first of the team's pairs of the state, D of its curls, and
-    F the first of its numbers on faces, in 8 planes for an element.
+    U is the index of the team's first pair of the state, D that of its
+    first pair of curls, and F that of its first number on faces, which
+    are 8 planes per element.
     """
     Np, Nfp, size = shape.Np, shape.Nfp, 3 * shape.even_Np
     lanes, elements, lower = plan.lanes, plan.elements, Np - Nfp
@@ -256,7 +261,7 @@ def make_first_half(shape, plan):
             v = np.uint32(U + e * size)
             A, B = flux_at(k + e, f, j, state, v, u, data, links,
                            meeting, geometry, walls)  # fmt: skip
-            # The lift wants them times c!, which is a! here.
+            # The lift takes control points times c!, which is a! here.
             weight = weights[meeting[6 * f * Nfp + j] & POSITION]
             p = np.uint32(F + (2 * f * elements + e) * Nfp + j)
             faces[p], faces[p + elements * Nfp] = A / weight, B / weight
@@ -301,7 +306,7 @@ def make_second_half(shape, plan):
 
 
 def make_moves(shape, plan):
-    """Device functions that fetch a team's states, and lift faces."""
+    """Device functions that fetch a team's states, and lift fluxes."""
     lanes, Np, Nfp = plan.lanes, shape.Np, shape.Nfp
     size, planes = 6 * shape.even_Np, 8 * plan.elements
     states = plan.elements * size
@@ -325,10 +330,10 @@ def make_moves(shape, plan):
 
 
 def make_stage(shape, plan):
-    """Device function for a team's stage, which meets three times.
+    """Device function for a team's stage, with three barriers.
 
-    U, D, F and S are where its pairs of the state and of curls and its
-    numbers on faces and in slices begin.
+    U and D are the indices of the team's first pairs of the state and
+    of curls, F and S those of its first numbers on faces and in slices.
     """
     fetch, lift = make_moves(shape, plan)
     differentiate, fluxes = make_first_half(shape, plan)
@@ -338,18 +343,18 @@ def make_stage(shape, plan):
     def stage(lane, k, state, U, rates, D, faces, F, lifted, S, u, data,
               links, meeting, points, slices, weights, geometry, walls,
               res, new, a, b, dt):  # fmt: skip
-        # The team's states come to shared memory.
+        # Fetch the team's states into shared memory.
         fetch(lane, state, U, u, k)
         meet()
-        # Curls in degree N - 1, and two numbers per face point.
+        # Compute curls in degree N - 1, and two numbers per face point.
         differentiate(lane, state, U, rates, D, points)
         fluxes(lane, k, state, U, faces, F, u, data, links, meeting,
                weights, geometry, walls)  # fmt: skip
         meet()
-        # Lift: a thread per face and number, slice by slice.
+        # Lift, slice by slice. One thread per face and number.
         lift(lane, faces, F, lifted, S)
         meet()
-        # du/dt at every point, and the update.
+        # Compute du/dt at every point, and update.
         update(lane, k, state, U, rates, D, lifted, S, points, slices,
                weights, geometry, res, new, a, b, dt)  # fmt: skip
 
@@ -359,9 +364,10 @@ def make_stage(shape, plan):
 def make_bernstein_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    From memory it reads u and res and writes new and res once; not res
-    where a = 0, nor new where b = 0. A team of plan.lanes threads works
-    on plan.elements elements; if it is a warp, it waits for no other.
+    It reads u and res from memory once and writes new and res once. It
+    does not read res if a = 0, and it does not write new if b = 0. A
+    team of plan.lanes threads works on plan.elements elements. If a
+    team is a warp, it never waits for other warps.
     """
     real, elements = np.dtype(shape.dtype).type, plan.elements
     lanes, teams = plan.lanes, plan.teams
@@ -375,7 +381,7 @@ def make_bernstein_fused(shape, plan):
         u, data, links, meeting, indices, slices, weights, geometry,
         walls, res, new, a, b, dt,
     ):  # fmt: skip
-        # What teams have in shared memory: see make_stage.
+        # Shared memory of all teams of the block; see make_stage.
         state = cuda.shared.array(all_states, real, alignment=16)
         rates = cuda.shared.array(all_curls, real, alignment=16)
         faces = cuda.shared.array(all_faced, real)

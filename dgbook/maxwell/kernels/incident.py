@@ -8,7 +8,10 @@ from dgbook.gpu import cuda, jit
 
 
 def make_signal(shape):
-    """Device function for a wave's signal, a time after its origin has passed."""
+    """Device function for a wave's signal.
+
+    s is the time since the signal's origin passed.
+    """
     gaussian = shape == "gaussian"
 
     @jit(device=True)
@@ -60,11 +63,14 @@ def make_incident(Nfp, shape, dtype):
 
 
 def make_incident_points(Nfp, shape, dtype, faces_of_block):
-    """The same kernel for control points of a Bernstein basis.
+    """Kernel for g on the same faces, at Bernstein control points.
 
-    A block has some faces. Its threads evaluate the signal at the nodes, then
-    each of them makes one control point of those of its face, by a row of the
-    argument `matrix`, (Nfp Nfp,) fp64.
+    One thread per face node, and faces_of_block faces per block. A
+    thread evaluates the signal at its node. After a barrier, it
+    computes one control point from the signal at all nodes of its face.
+    The arguments are those of make_incident, and
+
+    matrix (Nfp Nfp,) fp64, row by row: control points from node values
     """
     real, signal_at = np.dtype(dtype).type, make_signal(shape)
     threads = faces_of_block * Nfp
@@ -85,22 +91,20 @@ def make_incident_points(Nfp, shape, dtype, faces_of_block):
         signals = cuda.shared.array(threads, np.float64)
         thread = cuda.threadIdx.x
         i = cuda.blockIdx.x * threads + thread
-        # At the nodes.
+        # The signal at this node's time minus phase.
         if i < phase.size:
-            signals[thread] = signal_at(
-                t + step[0] * dt + late - phase[i], parameter
-            )
+            s = t + step[0] * dt + late - phase[i]
+            signals[thread] = signal_at(s, parameter)
         cuda.syncthreads()
         if i < phase.size:
-            # The control point; every field has its amplitude of it.
+            # The control point; each field is its amplitude times this.
             node, point = thread - thread % Nfp, i % Nfp
             signal = 0.0
             for q in range(Nfp):
                 signal += matrix[point * Nfp + q] * signals[node + q]
             place = faces[i // Nfp] * Nfp + point
             for f in range(6):
-                data[f * (data.size // 6) + place] = amplitude[
-                    f
-                ] * real(signal)
+                g = amplitude[f] * real(signal)
+                data[f * (data.size // 6) + place] = g
 
     return incident_points

@@ -1,16 +1,21 @@
-// The lift of a Bernstein basis by one thread per face and number, in registers:
-// slices wait for nobody, and shared memory is read once per face point and written
-// once per point of the tetrahedron, 16 bytes at a time.
+// The lift of a Bernstein basis in registers. One thread per face and
+// number of the flux. Therefore slices need no barriers. A thread reads
+// shared memory once per face point and writes it once per point of the
+// tetrahedron, 16 bytes at a time.
 //
-// A slice of degree n has rows of n + 1, n, ..., 1 points. The numbers are control
-// points times c!, with c their multi-indices: then slice i + 1 comes from slice i by
+// A slice of degree n has rows of n + 1, n, ..., 1 points. The numbers
+// are control points times c!, where c is their multi-index. Then slice
+// i + 1 comes from slice i by
 //
 //     s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
 //
-// Before it is included: memory.cuh, teams.cuh.
+// It needs memory.cuh and teams.cuh.
 
-// Point q of row r of a slice of degree n.
-__device__ constexpr int at(int n, int q, int r) { return r * (n + 1) - r * (r - 1) / 2 + q; }
+// Index of point q of row r in a slice of degree n.
+__device__ constexpr int at(int n, int q, int r)
+{
+    return r * (n + 1) - r * (r - 1) / 2 + q;
+}
 
 __device__ constexpr REAL factorial(int n)
 {
@@ -20,34 +25,42 @@ __device__ constexpr REAL factorial(int n)
     return product;
 }
 
-// Slice 0 from a face: twice L_0, in the scaled numbers
-// sum_j (c_j + 1)^2 y_c + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
+// Slice 0 from the flux y on a face. For control points times c!, twice
+// L_0 is
+//
+//     sum_j (c_j + 1)^2 y_c
+//     + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
 template <int SIZE> __device__ void lift_to_face(REAL (&t)[SIZE])
 {
     REAL y[NFP];
 #pragma unroll
     for (int r = 0; r <= ORDER; ++r)
 #pragma unroll
-        for (int q = 0; q <= ORDER - r; ++q)
-            y[at(ORDER, q, r)] = t[at(ORDER, q, r)]
-                * (factorial(q) * factorial(r) * factorial(ORDER - q - r));
+        for (int q = 0; q <= ORDER - r; ++q) {
+            const int c = ORDER - q - r, j = at(ORDER, q, r);
+            y[j] = t[j] * (factorial(q) * factorial(r) * factorial(c));
+        }
 #pragma unroll
     for (int r = 0; r <= ORDER; ++r)
 #pragma unroll
         for (int q = 0; q <= ORDER - r; ++q) {
             const int c = ORDER - q - r, j = at(ORDER, q, r);
-            REAL sum = REAL(c * c + q * q + r * r + 2 * ORDER + 3) * y[j];
+            const int up = at(ORDER, q, r + 1);
+            const int down = at(ORDER, q, r - 1);
+            const int squares = c * c + q * q + r * r;
+            REAL sum = REAL(squares + 2 * ORDER + 3) * y[j];
             if (c > 0)
-                sum += REAL(c * c) * (y[j + 1] + y[at(ORDER, q, r + 1)]);
+                sum += REAL(c * c) * (y[j + 1] + y[up]);
             if (q > 0)
-                sum += REAL(q * q) * (y[j - 1] + y[at(ORDER, q - 1, r + 1)]);
+                sum += REAL(q * q) * (y[j - 1] + y[up - 1]);
             if (r > 0)
-                sum += REAL(r * r) * (y[at(ORDER, q, r - 1)] + y[at(ORDER, q + 1, r - 1)]);
+                sum += REAL(r * r) * (y[down] + y[down + 1]);
             t[j] = sum;
         }
 }
 
-// Control points of a face, of one number, in `plane`; all slices take their place.
+// Lift one number of the flux from one face. `plane` holds the control
+// points of the face, and then those of all slices.
 __device__ void lift_face(VECTOR* plane)
 {
     constexpr int SIZE = round_up(NFP, WIDTH);
@@ -66,7 +79,9 @@ __device__ void lift_face(VECTOR* plane)
                 REAL& s = t[at(n, q, r)];
                 if (i > 0)
                     s = -REAL(i) / REAL(i + 1)
-                        * (t[at(n + 1, q, r)] + t[at(n + 1, q + 1, r)] + t[at(n + 1, q, r + 1)]);
+                        * (t[at(n + 1, q, r)] + t[at(n + 1, q + 1, r)]
+                           + t[at(n + 1, q, r + 1)]);
+                // Store 16 bytes as soon as they are complete.
                 const int p = NP - tetrahedron(n) + at(n, q, r);
                 kept[p % WIDTH] = s;
                 if (p % WIDTH == WIDTH - 1 || p == NP - 1)

@@ -8,8 +8,8 @@ from dgbook.gpu import jit
 def make_lift_to_face(shape):
     """Device function for slice 0: L_0 (chan2015, section 3.1.2).
 
-    Of control points times c! (c: multi-index), and without its factor
-    1/2, which the derivatives lack, too, it is
+    For control points times c!, where c is their multi-index, and
+    without its factor 1/2, which the derivatives lack, too, it is
 
         sum_j (c_j + 1)^2 y_c
         + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
@@ -42,8 +42,9 @@ def make_lift_to_face(shape):
 def make_sweep_face(shape):
     """Device function for the other slices, each from the one before.
 
-    Three entries per point (chan2015, Algorithm 1), of control points
-    times c!: s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j} in slice i + 1.
+    A point takes three entries (chan2015, Algorithm 1). For control
+    points times c!, slice i + 1 is
+    s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
     """
     real = np.dtype(shape.dtype).type
     N, Nfp = shape.order, shape.Nfp
@@ -69,10 +70,10 @@ def make_sweep_face(shape):
 def make_lift_face(shape):
     """Device function for the lift of one number from one face.
 
-    From control points of the face times c! it makes all slices, which
-    are control points of the tetrahedron times a!. Both are in memory
-    of this thread's own: it waits for nobody. Points of a slice of
-    degree n come row by row, of n + 1, n, ..., 1 points.
+    From control points of the face times c!, it computes all slices,
+    which are control points of the tetrahedron times a!. No other
+    thread accesses them meanwhile, so that it needs no barrier. A slice
+    of degree n has rows of n + 1, n, ..., 1 points.
     """
     lift_to_face = make_lift_to_face(shape)
     sweep_face = make_sweep_face(shape)

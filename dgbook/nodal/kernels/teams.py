@@ -5,7 +5,7 @@ from dgbook.gpu.limits import WARP
 
 
 def make_meet(plan):
-    """Device function for a barrier of a team."""
+    """Device function for a barrier of the threads of one team."""
     lanes = plan.lanes
 
     @jit(device=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dgbook.element import BernsteinElement
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.plan import choose, require_legal
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.maxwell.kernels.bernstein_fused import (
     CORNER,
@@ -174,9 +174,8 @@ class BernsteinFusedLauncher(TeamStage):
         self.arrays |= self._on_device(found, reals)
         self._load(plan or choose(BernsteinFusedPlan, self.shape, device))
 
-    def _load(self, plan: BernsteinFusedPlan) -> None:
-        require_legal(plan, self.shape, self.device.compute_capability)
-        self.plan, self.kernel = plan, kernel(self.shape, plan)
+    def _kernel(self, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
+        return kernel(self.shape, plan)
 
     # -- states ----------------------------------------------------------------------------
 

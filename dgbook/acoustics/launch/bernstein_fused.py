@@ -232,7 +232,7 @@ class BernsteinFusedLauncher(FusedStage):
         self.kernel = kernel(self.shape, plan)
 
     def _launch(self) -> tuple[int, int, int]:
-        blocks = -(-self.K // self.plan.elements_of_block)
+        blocks = -(-self.operator.mesh.owned // self.plan.elements_of_block)
         return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)
 
     # -- states ----------------------------------------------------------------------------
@@ -250,6 +250,11 @@ class BernsteinFusedLauncher(FusedStage):
     def elements(self) -> np.ndarray:
         """The elements along the curve, (K,)."""
         return self.order
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np, together, field = self.shape.Np, self._together, np.arange(len(FIELDS))[:, None]
+        plane = field // together * (together * Np) + field % together
+        return len(FIELDS) * Np, plane + together * np.arange(Np)
 
     def part(self, states: Any, places: slice) -> Any:
         """States of control points, flat (..., entries), at some places: (..., 4, places, Np)."""

@@ -151,6 +151,11 @@ class FusedLauncher(NodalStage):
         """The elements along the curve, (K,)."""
         return self.order
 
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        shape = self.shape
+        fields = np.array([shape.place(field) for field in range(4)])
+        return shape.size, fields[:, None] + shape.width * np.arange(shape.Np)
+
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 4, places, Np) on the device."""
         shape = self.shape

@@ -183,6 +183,10 @@ class FusedLauncher(NodalStage):
         """The elements along the curve, (K,)."""
         return self.order
 
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np = self.shape.even_Np
+        return 6 * Np, np.arange(6)[:, None] + 6 * np.arange(Np)
+
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""
         values = states.reshape(*states.shape[:-1], -1, self.shape.even_Np, 6)

@@ -1,0 +1,19 @@
+"""One mesh in several parts: partitions, ghosts, exchanges, transports, and a solver on top."""
+
+from .pieces import Message, Piece, cut, divide, pieces_of
+from .solver import Solver
+from .transport import Connection, MpiRanks, OneProcess, Packet, Transport
+
+__all__ = [
+    "Connection",
+    "Message",
+    "MpiRanks",
+    "OneProcess",
+    "Packet",
+    "Piece",
+    "Solver",
+    "Transport",
+    "cut",
+    "divide",
+    "pieces_of",
+]

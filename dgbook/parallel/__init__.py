@@ -1,7 +1,8 @@
 """One mesh in several parts: partitions, ghosts, exchanges, transports, and a solver on top."""
 
 from .pieces import Message, Piece, cut, divide, pieces_of
-from .solver import Solver
+from .solver import Solver, State
+from .surface import Surface, surface, surfaces
 from .transport import Connection, MpiRanks, OneProcess, Packet, Transport
 
 __all__ = [
@@ -12,8 +13,12 @@ __all__ = [
     "Packet",
     "Piece",
     "Solver",
+    "State",
+    "Surface",
     "Transport",
     "cut",
     "divide",
     "pieces_of",
+    "surface",
+    "surfaces",
 ]

@@ -23,10 +23,10 @@ from dgbook.parallel.transport import MpiRanks, OneProcess, Transport
 from dgbook.time import steps
 from dgbook.time.stability import longest_steps
 
-CHECK_EVERY = {"cpu": 1}
-"""By kind of device the steps between two looks for what the equations forbid."""
+HOST = "cpu"
+"""The kind of device on which steps are NumPy's, by the reference; others have launchers."""
 CHECK_SELDOM = 32
-"""On others: a look copies the state to the host."""
+"""Steps of launchers between two looks for what the equations forbid: a look copies the state."""
 
 State = list[np.ndarray]
 """Of each piece of this process the fields (n, K, Np), ghosts included."""
@@ -265,7 +265,7 @@ def _on_host(solver: NodalSolver) -> Callable[[np.ndarray, np.ndarray], np.ndarr
 
 def _entries(solver: NodalSolver) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Where values are in what a solver's own steps hold, see `Halo`."""
-    return _on_host(solver) if solver.device.kind == "cpu" else solver.launcher.entries
+    return _on_host(solver) if solver.device.kind == HOST else solver.launcher.entries
 
 
 class Stepper:
@@ -284,7 +284,7 @@ class Stepper:
 
     def __init__(self, solver: Solver, u: State, t: float, dt: float, done: int) -> None:
         self.solver = solver
-        host = solver.device.kind == "cpu"
+        host = solver.device.kind == HOST
         self.steppers = [
             one._host_stepper(values, dt) if host else one._stepper(values, t, dt, done)
             for one, values in zip(solver.solvers, u, strict=True)
@@ -292,8 +292,8 @@ class Stepper:
         self.halo = solver.halo([_entries(one) for one in solver.solvers])
         self.edges = [i for i, piece in enumerate(solver.pieces) if piece.number % 2 == 0]
         self.interiors = [i for i, piece in enumerate(solver.pieces) if piece.number % 2]
-        self.kept, self.kept_time, self.since = u, t + done * dt, 0
-        self.look_every = CHECK_EVERY.get(solver.device.kind, CHECK_SELDOM)
+        self.kept, self.kept_time, self.since = u, t + done * dt, 0  # the last look
+        self.look_every = 1 if host else CHECK_SELDOM
 
     def step(self, t: float) -> None:
         """One step from time t.
@@ -303,11 +303,13 @@ class Stepper:
         BlowUpError
             In all processes, if the family's equations forbid what a piece has after it.
         """
+        if not self.since:
+            self.kept_time = t
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):  # looked at afterwards
             self._step(t)
         self.since += 1
         if self.solver.solvers[0].checked and self.since >= self.look_every:
-            self.check(t)
+            self.check()
 
     def _step(self, t: float) -> None:
         walks = [stepper.stages(t) for stepper in self.steppers]
@@ -321,7 +323,7 @@ class Stepper:
             for i in self.edges:
                 states[i] = next(walks[i], None)
 
-    def check(self, t: float) -> None:
+    def check(self) -> None:
         """Look for what the equations forbid, in the steps since the last look.
 
         Raises
@@ -335,7 +337,7 @@ class Stepper:
         if fault := self.solver._fault(state):
             what, element = fault
             raise self.solver.solvers[0]._failure(what, self.kept_time, element, self.kept)
-        self.kept, self.kept_time, self.since = state, t, 0
+        self.kept, self.since = state, 0
 
     def download(self) -> State:
         """The newest state."""
@@ -343,7 +345,7 @@ class Stepper:
 
     def raw(self) -> State:
         """The newest state as steps hold it: on the host control points, where these are held."""
-        host = self.solver.device.kind == "cpu"
+        host = self.solver.device.kind == HOST
         return [stepper.raw() for stepper in self.steppers] if host else self.download()
 
     def squares(self) -> float:
@@ -357,7 +359,7 @@ class StepWatch(Watch):
     def look(self, closely: bool = False) -> None:
         """As `Watch.look`."""
         if closely:
-            self.march.stepper.check(self.march.time)
+            self.march.stepper.check()
 
 
 class March(solving.March):
@@ -366,7 +368,7 @@ class March(solving.March):
     def restore(self, state: np.ndarray, raw: np.ndarray) -> bool:
         """As `solving.March.restore`, from whole states (n, K, Np) of any number of parts."""
         solver, steppers = self.stepper.solver, self.stepper.steppers
-        if solver.device.kind != "cpu" or raw.shape != state.shape or raw.dtype != state.dtype:
+        if solver.device.kind != HOST or raw.shape != state.shape or raw.dtype != state.dtype:
             return False
         before = self.raw()
         for stepper, values in zip(steppers, solver.scatter(raw), strict=True):
@@ -392,7 +394,7 @@ class Product:
 
     def __init__(self, solver: Solver) -> None:
         self.solver = solver
-        self.host = solver.device.kind == "cpu"
+        self.host = solver.device.kind == HOST
         shapes = [one.x.shape[1:] for one in solver.solvers]
         self.shapes = [
             (len(solver.fields), *shape) if self.host else one.launcher.size

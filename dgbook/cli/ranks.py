@@ -65,7 +65,7 @@ def refuse_several(family: str, arguments: argparse.Namespace) -> None:
     if not hasattr(arguments, "parts") and (comm := world()) is not None:
         raise ValueError(
             f"run {family} in {comm.Get_size()} ranks; allowed: one process, or a family whose "
-            "meshes can be in parts, maxwell, acoustics or euler"
+            "meshes can be in parts: linear, maxwell, acoustics or euler"
         )
 
 

@@ -386,15 +386,14 @@ def solver_of(
         As `ranks.world`.
     """
     comm = ranks.world()
-    if comm is not None and arguments.parts:
+    if comm is not None and arguments.parts is not None:
         raise ValueError(
             f"--parts {arguments.parts} in {comm.Get_size()} ranks; allowed: each rank has one part"
         )
-    if comm is None and not arguments.parts:
+    if comm is None and arguments.parts is None:
         return make(mesh, slice(None))
-    return parallel.Solver(
-        lambda piece: make(piece.mesh, piece.elements), mesh, arguments.parts or 1, comm
-    )
+    parts = 1 if arguments.parts is None else arguments.parts
+    return parallel.Solver(lambda piece: make(piece.mesh, piece.elements), mesh, parts, comm)
 
 
 def run(arguments: argparse.Namespace, show: Callable, case_of: Callable[[], Case]) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from dgbook import parallel
-from dgbook.arguments import check_memory, check_range
+from dgbook.arguments import bytes_text, check_memory, check_range
 from dgbook.cli import checkpoint, ranks
 from dgbook.cli.checkpoint import Checkpoint
 from dgbook.cli.options import check_count
@@ -522,7 +522,8 @@ def in_parts(solver: NodalSolver | parallel.Solver) -> list[str]:
     edge, parts = sum(ranks.agreed(solver, edge)), solver.transport.parts
     processes = len(ranks.agreed(solver, None))
     where = "one process" if processes == 1 else f"{processes} processes"
-    return [f"{parts} parts in {where}, {edge} elements at edges between parts"]
+    sent = bytes_text(solver.bytes_sent())
+    return [f"{parts} parts in {where}: {edge} elements at edges, {sent} exchanged in a stage"]
 
 
 def advance(

@@ -82,8 +82,3 @@ class Halo:
         self.connection.finish()
         for i, here, packet in self.receives:
             states[i].reshape(-1)[here] = packet.buffer
-
-    @property
-    def bytes_sent(self) -> int:
-        """What the parts of this process send to other parts in a stage."""
-        return sum(packet.buffer.nbytes for *_, packet in self.sends)

@@ -18,7 +18,7 @@ from dgbook.nodal.linear import LinearSolver, accurate_step, few_steps, noise, s
 from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.parallel.halo import Halo
-from dgbook.parallel.pieces import Piece, cut, divide, pieces_of
+from dgbook.parallel.pieces import Piece, cut, divide, part_of, pieces_of
 from dgbook.parallel.transport import MpiRanks, OneProcess, Transport
 from dgbook.time import steps
 from dgbook.time.stability import longest_steps
@@ -64,7 +64,8 @@ class Solver:
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As `divide` does, and `make`; ValueError also for `parts` and `comm` together.
+        As `divide` does, and `make`; ValueError also for `parts` and `comm` together, and for
+        several ranks on a GPU.
 
     Attributes
     ----------
@@ -97,6 +98,11 @@ class Solver:
         first = self.solvers[0]
         self.fields, self.element, self.dtype = first.fields, first.element, first.dtype
         self.device: Device = first.device
+        if comm is not None and self.device.kind == "cuda":
+            raise ValueError(
+                f"device = {self.device.name!r} in several ranks; allowed: the CPU and the "
+                "simulator, since messages of MPI are arrays of the host"
+            )
 
     # -- states ------------------------------------------------------------------------------
 
@@ -224,6 +230,17 @@ class Solver:
     def integral(self, u: State) -> np.ndarray:
         """As `NodalSolver.integral`."""
         return self._sum(u, lambda solver, values: solver.integral(values))
+
+    def bytes_sent(self) -> int:
+        """What all parts together send to others before a stage."""
+        faces = sum(
+            len(message.faces)
+            for piece in self.pieces
+            for message in piece.sends
+            if part_of(message.target) != piece.part
+        )
+        values = len(self.fields) * self.element.face_nodes.shape[1]
+        return self.transport.total(faces) * values * self.dtype.itemsize
 
     def memory_bytes(self) -> int:
         """About how many bytes a run takes in this process."""

@@ -86,7 +86,7 @@ def test_the_linear_family(system, capsys):
     alone = capsys.readouterr().out.splitlines()
     assert run(f"linear --dim 2 --cells 4 --system {system} --t-end 0.1 --parts 3") == 0
     together = capsys.readouterr().out.splitlines()
-    assert together[1].startswith("3 parts in one process, ")
+    assert together[1].startswith("3 parts in one process: ")
     assert [ln for ln in together if "L2" in ln] == [ln for ln in alone if "L2" in ln]
 
 

@@ -66,6 +66,13 @@ def add_parts_argument(parser: argparse.ArgumentParser) -> None:
         help="cut the mesh by METIS into so many parts, which exchange traces as several ranks do, "
         "but in one process; started by mpiexec, each rank has one part",
     )
+    parser.add_argument(
+        "--traces",
+        default="whole",
+        choices=parallel.TRACES,
+        help="what parts send of the fields on a face: all, or what the flux there needs, which of "
+        "Maxwell's and of acoustic waves is less",
+    )
 
 
 def mesh_from(path: Path, dim: int) -> Mesh:
@@ -391,9 +398,13 @@ def solver_of(
             f"--parts {arguments.parts} in {comm.Get_size()} ranks; allowed: each rank has one part"
         )
     if comm is None and arguments.parts is None:
+        if arguments.traces != "whole":
+            raise ValueError(f"--traces {arguments.traces} without parts; allowed: with --parts")
         return make(mesh, slice(None))
     parts = 1 if arguments.parts is None else arguments.parts
-    return parallel.Solver(lambda piece: make(piece.mesh, piece.elements), mesh, parts, comm)
+    return parallel.Solver(
+        lambda piece: make(piece.mesh, piece.elements), mesh, parts, comm, arguments.traces
+    )
 
 
 def run(arguments: argparse.Namespace, show: Callable, case_of: Callable[[], Case]) -> None:

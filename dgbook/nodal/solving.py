@@ -184,6 +184,28 @@ class NodalSolver(ABC):
         """The error for what `_fault` found after a time at which `state` was good."""
         return BlowUpError(f"{what} in element {element} after t = {time:.6g}", time, state)
 
+    def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the flux of a neighbor needs of traces, and a trace for which it is the same.
+
+        Parameters
+        ----------
+        elements, faces : (m,) ints
+
+        Returns
+        -------
+        pack, unpack : (m, r, n), (m, n, r) float64
+            Matrices from n fields to r numbers, and back.
+
+        Raises
+        ------
+        ValueError
+            If the flux needs all fields.
+        """
+        raise ValueError(
+            f"traces = 'flux' of {', '.join(self.fields)}: their flux needs all of them; allowed: "
+            "'whole'"
+        )
+
     def watch(self, march: March) -> Watch:
         """What looks at the states of a march, from where it is now.
 

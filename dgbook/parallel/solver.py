@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dgbook.arguments import host_bytes
+from dgbook.arguments import check_choice, host_bytes
 from dgbook.gpu import Device
+from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh
 from dgbook.nodal import solving
 from dgbook.nodal.linear import LinearSolver, accurate_step, few_steps, noise, safe_step
@@ -23,6 +24,7 @@ from dgbook.parallel.transport import MpiRanks, OneProcess, Transport
 from dgbook.time import steps
 from dgbook.time.stability import longest_steps
 
+TRACES = ("whole", "flux")
 HOST = "cpu"
 """The kind of device on which steps are NumPy's, by the reference; others have launchers."""
 CHECK_SELDOM = 32
@@ -60,12 +62,16 @@ class Solver:
         How many there are in this process.
     comm : mpi4py.MPI.Comm, optional
         Instead of `parts`: a part for each rank.
+    traces : {"whole", "flux"}
+        What parts send of a face: all fields, or as many numbers as the flux of the other side
+        needs, 2 of 6 of Maxwell's equations and 1 of 4 of the acoustic ones, with fluxes that allow
+        it. With "flux" the solution is another one by rounding.
 
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As `divide` does, and `make`; ValueError also for `parts` and `comm` together, and for
-        several ranks on a GPU.
+        As `divide` does, and `make`; ValueError also for `parts` and `comm` together, for several
+        ranks on a GPU, and for traces "flux" of equations or of a flux that need all fields.
 
     Attributes
     ----------
@@ -84,11 +90,13 @@ class Solver:
         mesh: Mesh,
         parts: int = 1,
         comm: Any = None,
+        traces: str = "whole",
     ) -> None:
+        check_choice("traces", traces, TRACES)
         if comm is not None and parts != 1:
             raise ValueError(f"parts = {parts} with comm; allowed: one of them")
         self.transport: Transport = OneProcess(parts) if comm is None else MpiRanks(comm)
-        self.mesh = mesh
+        self.mesh, self.traces = mesh, traces
         owner = divide(mesh, self.transport.parts)
         piece = pieces_of(mesh, owner)
         numbers = (2 * part + inside for part in self.transport.mine for inside in (0, 1))
@@ -98,6 +106,10 @@ class Solver:
         first = self.solvers[0]
         self.fields, self.element, self.dtype = first.fields, first.element, first.dtype
         self.device: Device = first.device
+        self._sent = len(self.fields)  # numbers of a node
+        if traces == "flux":
+            pack, _ = first.outgoing(*np.zeros((2, 1), int))  # raises where it cannot be less
+            self._sent = pack.shape[1]
         if comm is not None and self.device.kind == "cuda":
             raise ValueError(
                 f"device = {self.device.name!r} in several ranks; allowed: the CPU and the "
@@ -129,15 +141,24 @@ class Solver:
     def rhs(self, u: State, t: float = 0.0) -> State:
         """du/dt, with ghosts that nobody has computed; what `u` has in ghosts is not looked at."""
         u = [values.copy() for values in u]
-        halo = self.halo([_on_host(solver) for solver in self.solvers])
+        halo = self._between_calls
         halo.start(u)
         halo.finish(u)
         return [solver.rhs(values, t) for solver, values in zip(self.solvers, u, strict=True)]
 
-    def halo(self, entries: Sequence[Callable]) -> Halo:
-        """What exchanges traces between states with such `entries`, see `Halo`."""
+    @cached_property
+    def _between_calls(self) -> Halo:
+        return self.halo(True)
+
+    def halo(self, host: bool) -> Halo:
+        """What exchanges traces of states (n, K, Np) on the host, or of what steps hold."""
+        places = [_on_host(one) if host else one.launcher.entries for one in self.solvers]
+        traces = None
+        if self.traces == "flux":
+            traces = [one.outgoing if host else partial(_held, one) for one in self.solvers]
         faces = self.element.face_nodes
-        return Halo(self.pieces, entries, faces, self.transport, self.device, self.dtype)
+        device = as_device("cpu") if host else self.device
+        return Halo(self.pieces, places, traces, faces, self.transport, device, self.dtype)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -239,7 +260,7 @@ class Solver:
             for message in piece.sends
             if part_of(message.target) != piece.part
         )
-        values = len(self.fields) * self.element.face_nodes.shape[1]
+        values = self._sent * self.element.face_nodes.shape[1]
         return self.transport.total(faces) * values * self.dtype.itemsize
 
     def memory_bytes(self) -> int:
@@ -280,9 +301,13 @@ def _on_host(solver: NodalSolver) -> Callable[[np.ndarray, np.ndarray], np.ndarr
     return lambda elements, nodes: first + (elements[:, None] * Np + nodes)
 
 
-def _entries(solver: NodalSolver) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Where values are in what a solver's own steps hold, see `Halo`."""
-    return _on_host(solver) if solver.device.kind == HOST else solver.launcher.entries
+def _held(
+    solver: NodalSolver, elements: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """`NodalSolver.outgoing` for what a launcher's states hold of the fields."""
+    pack, unpack = solver.outgoing(elements, faces)
+    matrices = solver.launcher.components(elements)
+    return pack @ np.linalg.inv(matrices), matrices @ unpack
 
 
 class Stepper:
@@ -306,7 +331,7 @@ class Stepper:
             one._host_stepper(values, dt) if host else one._stepper(values, t, dt, done)
             for one, values in zip(solver.solvers, u, strict=True)
         ]
-        self.halo = solver.halo([_entries(one) for one in solver.solvers])
+        self.halo = solver.halo(host)
         self.edges = [i for i, piece in enumerate(solver.pieces) if piece.number % 2 == 0]
         self.interiors = [i for i, piece in enumerate(solver.pieces) if piece.number % 2]
         self.kept, self.kept_time, self.since = u, t + done * dt, 0  # the last look
@@ -419,7 +444,7 @@ class Product:
         ]
         self.ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)])
         self.products = [one._product() for one in solver.solvers]
-        self.halo = solver.halo([_entries(one) for one in solver.solvers])
+        self.halo = solver.halo(self.host)
 
     def __call__(self, x: Any, y: Any) -> None:
         """y = L x; what x has of ghosts is replaced."""

@@ -8,28 +8,19 @@ class StaleGhosts(Halo):
     """Sends what the states were before the last stage: packed once, in the wrong place."""
 
     def start(self, states):
-        before = [packet.buffer.copy() for *_, packet in self.sends]
+        before = [end.packet.buffer.copy() for end in self.sends]
         super().start(states)
-        for (_, _, packet), old in zip(self.sends, before, strict=True):
-            packet.buffer[:] = old
+        for end, old in zip(self.sends, before, strict=True):
+            end.packet.buffer[:] = old
 
 
 class SwappedNeighbors(Halo):
     """Takes the first two faces that arrive in a message for one another."""
 
-    def __init__(self, pieces, entries, face_nodes, *others):
-        super().__init__(pieces, entries, face_nodes, *others)
-        for i, here, packet in self.receives:
-            faces = len(here) // face_nodes.shape[1] // self.fields(packet, face_nodes, pieces[i])
-            rows = here.reshape(-1, faces, face_nodes.shape[1])
-            if faces > 1:
-                rows[:, [0, 1]] = rows[:, [1, 0]]
-
-    @staticmethod
-    def fields(packet, face_nodes, piece):
-        """How many fields a packet has."""
-        sources = [m for m in piece.receives if m.source // 2 == packet.source]
-        return packet.buffer.size // sum(len(m.faces) for m in sources) // face_nodes.shape[1]
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        for end in self.receives:
+            end.entries[:, [0, 1]] = end.entries[:, [1, 0]]
 
 
 class InnerBorderForgotten(Halo):

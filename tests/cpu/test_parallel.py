@@ -191,6 +191,43 @@ def test_a_resumed_march_goes_on_to_the_last_bit():
         np.testing.assert_array_equal(found, one.run(u, 6 * DT, DT))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("family", "share"), [("maxwell", 3), ("nodal", 4), ("bernstein", 4)])
+def test_what_the_flux_needs_is_enough(family, share, dtype):
+    """Two numbers of Maxwell's six, and one of the four of acoustics, between unlike matter."""
+    mesh = mesh_of(family, 3)
+    make = case(family, mesh, 2, dtype=dtype, device=REFERENCE)
+    whole_traces, needed = (
+        parallel.Solver(make, mesh, parts=3, traces=traces) for traces in parallel.TRACES
+    )
+    assert share * needed.bytes_sent() == whole_traces.bytes_sent()
+    u = start(make(whole(mesh)))
+    states = [s.gather(s.run(s.scatter(u), STEPS * DT, DT)) for s in (whole_traces, needed)]
+    error = np.abs(states[0] - states[1]).max() / np.finfo(dtype).eps / np.abs(u).max()
+    assert error < 20
+    rates = [s.gather(s.rhs(s.scatter(u))) for s in (whole_traces, needed)]
+    error = np.abs(rates[0] - rates[1]).max() / np.finfo(dtype).eps / np.abs(rates[0]).max()
+    assert error < 20
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "message"),
+    [
+        ("linear", {}, "traces = 'flux' of p, v_x, v_y: their flux needs all of them"),
+        ("euler", {}, "traces = 'flux' of rho, .*: their flux needs all of them"),
+        ("maxwell", {"flux": "central"}, "flux = 'central' needs all of a trace"),
+        ("nodal", {"flux": "central"}, "flux = 'central' has rank 2"),
+    ],
+)
+def test_fluxes_that_need_whole_traces(family, settings, message):
+    mesh = mesh_of(family, 2)
+    make = case(family, mesh, 1, device=REFERENCE, **settings)
+    with pytest.raises(ValueError, match=message):
+        parallel.Solver(make, mesh, parts=2, traces="flux")
+    with pytest.raises(ValueError, match="traces = 'half'; allowed are 'whole', 'flux'"):
+        parallel.Solver(make, mesh, parts=2, traces="half")
+
+
 # ---------------------------------------------------------------------------------------- faults
 
 

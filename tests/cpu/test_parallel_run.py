@@ -95,6 +95,8 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch):
     for options, message in (
         ("maxwell --cells 1 --parts 0", "parts must be an integer"),
         ("maxwell --cells 1 --parts 7", "parts must be an integer from 1 to 6"),
+        ("maxwell --cells 1 --traces flux", "--traces flux without parts"),
+        ("euler --box 4 --parts 2 --traces flux", "their flux needs all of them"),
         ("acoustics --cells 1 --parts -1", "parts must be an integer"),
     ):
         assert run(options, "--output a.vtu") == 2

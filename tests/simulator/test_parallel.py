@@ -32,6 +32,20 @@ def test_any_number_of_parts_gives_the_same_bits(family, dtype, settings):
         np.testing.assert_array_equal(many.gather(many.run(many.scatter(u), 2 * DT, DT)), expected)
 
 
+@pytest.mark.parametrize(
+    ("family", "dtype"), [("maxwell", "float32"), ("nodal", "float64"), ("bernstein", "float32")]
+)
+def test_what_the_flux_needs_is_enough(family, dtype):
+    make = case(family, BAR, 1, dtype=dtype, device="simulator")
+    states = []
+    for traces in parallel.TRACES:
+        many = parallel.Solver(make, BAR, parts=2, traces=traces)
+        u = many.scatter(start(make(whole(BAR))))
+        states.append(many.gather(many.run(u, DT, DT)))
+    error = np.abs(states[0] - states[1]).max() / np.finfo(dtype).eps / np.abs(states[0]).max()
+    assert 0 < error < 20
+
+
 def test_the_longest_stable_step_by_kernels():
     mesh = mesh_of("linear", 2)
     make = case("linear", mesh, 1, device="simulator")

@@ -2,13 +2,14 @@
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from types import SimpleNamespace
 
 import meshio
 import numpy as np
 import pytest
 from runs import at_points, at_step, files_of
 
-from dgbook.cli import checkpoint
+from dgbook.cli import checkpoint, ranks
 from dgbook.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,13 @@ def test_the_linear_family(system, capsys):
     together = capsys.readouterr().out.splitlines()
     assert together[1].startswith("3 parts in one process: ")
     assert [ln for ln in together if "L2" in ln] == [ln for ln in alone if "L2" in ln]
+
+
+def test_a_family_without_parts_in_several_ranks(monkeypatch):
+    monkeypatch.setattr(ranks, "world", lambda: SimpleNamespace(Get_size=lambda: 4))
+    ranks.refuse_several("maxwell", SimpleNamespace(parts=None))
+    with pytest.raises(ValueError, match="run hdg in 4 ranks; allowed: one process, or a family"):
+        ranks.refuse_several("hdg", SimpleNamespace())
 
 
 def test_what_is_refused(tmp_path, capsys, monkeypatch):

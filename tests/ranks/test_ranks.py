@@ -37,35 +37,50 @@ def test_two_ranks_have_the_bits_of_one():
     assert out == "rank 0 rank 1 agreed, measured, refused\n"
 
 
-def test_two_ranks_on_the_command_line_and_one_that_goes_on(tmp_path, monkeypatch, capsys):
-    """Two ranks write frames; one of them fails; parts in one process go on to the same end."""
-    failing = tmp_path / "failing.py"
-    failing.write_text(
-        "import sys\n"
-        "from mpi4py import MPI\n"
-        "from dgbook.cli.main import main\n"
-        "from dgbook.nodal.solving import March\n"
-        "step = March.step\n"
-        "def failing(march):\n"
-        "    if march.done == 5 and MPI.COMM_WORLD.Get_rank() == 1:\n"
-        "        raise RuntimeError('a rank has lost its mind')\n"
-        "    step(march)\n"
-        "March.step = failing\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
-    options = f"run maxwell {RUN} --every 2 --checkpoint-every 0 --output two.vtu".split()
-    out, err, code = ranks(2, failing, *options, cwd=tmp_path)
+STOPPED = """
+import os, signal, sys
+from mpi4py import MPI
+from dgbook.cli.main import main
+from dgbook.nodal.solving import March
+
+how, options = sys.argv[1], sys.argv[2:]
+step = March.step
+
+def stopped(march):
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        if how == "fails" and march.done == 5:
+            raise RuntimeError("a rank has lost its mind")
+        if how == "is asked" and march.done == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+    step(march)
+
+March.step = stopped
+sys.exit(main(options))
+"""
+"""The command line, of which the second rank fails in a step, or is asked to stop."""
+
+
+def test_ranks_stop_and_go_on_together(tmp_path, monkeypatch, capsys):
+    """Two ranks write frames, until one of them fails; later one is interrupted; parts go on."""
+    program = tmp_path / "stopped.py"
+    program.write_text(STOPPED)
+    options = f"run maxwell {RUN} --every 2 --output two.vtu --checkpoint-every".split()
+    out, err, code = ranks(2, program, "fails", *options, 0, cwd=tmp_path)
     assert code == 1 and "rank 1: python -m dgbook: a rank has lost its mind" in err
     assert out.count("2 parts in 2 processes") == 1 and "48 tetrahedra of order 2" in out
     assert (tmp_path / "two.checkpoint").exists()
+    # The first rank waits for nobody, speaks for all, and all have taken the same steps.
+    out, err, code = ranks(2, program, "is asked", *options, 60, "--resume", cwd=tmp_path)
+    assert code == 130 and "of which 5 are done" in out
+    assert err.count("stopped after step 7 of 9, t = 0.155556; the same command with") == 1
     monkeypatch.chdir(tmp_path)
-    assert main([*options, "--resume", "--parts", "3"]) == 0
-    assert "of which 5 are done" in capsys.readouterr().out
+    assert main([*options, "60", "--resume", "--parts", "3"]) == 0
+    assert "of which 7 are done" in capsys.readouterr().out
     # What ranks wrote, and what one process wrote, is what the whole mesh's solver writes.
     assert main(f"run maxwell {RUN} --every 2 --output one.vtu".split()) == 0
     frames = sorted(tmp_path.glob("one_*.vtu"))
     assert len(frames) > 3 and not (tmp_path / "two.checkpoint").exists()
-    for number in (1, len(frames) - 1):
+    for number in (1, 4, len(frames) - 1):
         mine = at_points(tmp_path / f"two_{number:04d}.pvtu", "E")
         theirs = at_points(tmp_path / f"one_{number:04d}.vtu", "E")
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12)

@@ -127,6 +127,26 @@ def test_any_number_of_parts_gives_the_same_bits(family, dtype):
         assert np.abs(rough - expected).max() < 20 * np.finfo(dtype).eps * np.abs(u).max()
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_nothing_is_computed_for_ghosts(family):
+    """Of a ghost changes what arrives; its other nodes are as they were, however long a run is."""
+    mesh = mesh_of(family, 3)
+    make = case(family, mesh, 2, device=REFERENCE)
+    many = parallel.Solver(make, mesh, parts=2)
+    u = many.scatter(start(make(whole(mesh))))
+    march = many.march(u, STEPS * DT, DT)
+    before = march.raw()
+    for _ in range(STEPS):
+        march.step()
+    for piece, old, new in zip(many.pieces, before, march.raw(), strict=True):
+        quiet = np.zeros(old.shape[1:], bool)
+        quiet[piece.mesh.owned :] = True
+        for message in piece.receives:
+            quiet[message.elements[:, None], many.element.face_nodes[message.faces]] = False
+        assert quiet.sum() > 0
+        np.testing.assert_array_equal(new[:, quiet], old[:, quiet])
+
+
 @pytest.mark.parametrize("family", ["maxwell", "euler"])
 def test_sums_and_steps_are_those_of_the_whole(family):
     mesh = mesh_of(family, 4)

@@ -287,9 +287,10 @@ class Solver:
             return None
         mine = []
         for piece, solver, values in zip(self.pieces, self.solvers, u, strict=True):
-            if fault := solver._fault(values[:, : piece.mesh.owned]):
+            order = np.argsort(piece.owned)  # the first element is the one with the lowest number
+            if fault := solver._fault(values[:, order]):
                 what, k = fault
-                mine.append((int(piece.elements[k]), what))
+                mine.append((int(piece.owned[order[k]]), what))
         found = [fault for process in self.transport.everyone(mine) for fault in process]
         return min(found)[::-1] if found else None
 

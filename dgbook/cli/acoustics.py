@@ -43,14 +43,14 @@ def _wave(
     faces = running.faces_of(mesh, words, ("incident",))
     if not len(faces):
         return None
-    there = {name: values[faces[:, 0]] for name, values in matter.items()}
-    for name, values in there.items():
+    at_boundary = {name: values[faces[:, 0]] for name, values in matter.items()}
+    for name, values in at_boundary.items():
         if np.ptp(values) > 0:
             raise ValueError(
                 f"--{name}: a plane wave is known in a uniform medium only; allowed: one value "
                 "at the boundary where it comes in"
             )
-    kappa, rho = (float(values[0]) for values in there.values())
+    kappa, rho = (float(values[0]) for values in at_boundary.values())
     wave = PlaneWave(arguments.wave_direction, arguments.wave_width, 0.0, kappa, rho)
     quiet, slowness = waves.QUIET * wave.width, np.sqrt(rho / kappa)
     return replace(wave, delay=waves.delay_of(arguments, mesh, faces, wave, quiet, slowness))

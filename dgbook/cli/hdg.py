@@ -434,14 +434,19 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _sweep(arguments: argparse.Namespace) -> measuring.Sweep:
+    nbytes = arguments.gigabytes * 1e9
+    return measuring.Sweep(arguments.dims, arguments.orders, arguments.dtypes, nbytes)
+
+
 def bench(arguments: argparse.Namespace) -> None:
     """Measure the product with a trace matrix on this GPU and write records."""
-    parts = arguments.orders, arguments.dtypes, arguments.dims, arguments.gigabytes * 1e9
+    sweep = _sweep(arguments)
     measuring.make_records(
         arguments,
         "hdg",
         measure.RECORDS,
-        lambda _: parts,
+        lambda _: (sweep,),
         lambda _, row: _measured_again(arguments, row),
         line,
     )
@@ -450,8 +455,8 @@ def bench(arguments: argparse.Namespace) -> None:
 def tune(arguments: argparse.Namespace) -> None:
     """Time the plans of the product on this GPU and remember the fastest."""
     device = find_device("cuda")
-    parts = arguments.orders, arguments.dtypes, arguments.dims, (arguments.gigabytes * 1e9,)
-    for order, matrix in measure.matrices(*parts, device):
+    sweep = _sweep(arguments)
+    for order, matrix in measure.matrices(sweep, (sweep.nbytes,), device):
         shape = shape_of(matrix)
         for method in arguments.methods:
             if measure.runs(method, shape, device):

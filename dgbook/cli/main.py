@@ -194,22 +194,22 @@ def _families(verb: str) -> str:
 def _info(arguments: argparse.Namespace) -> int:
     from dgbook.gpu import device, versions
 
-    found = device()
+    current_device = device()
     measured = {}
-    if found.kind == "cuda" and not arguments.no_ceilings:
+    if current_device.kind == "cuda" and not arguments.no_ceilings:
         from dgbook.lab.roofline import ceilings
 
-        measured = ceilings(found).as_dict()
+        measured = ceilings(current_device).as_dict()
     if arguments.json:
         fields = ("kind", "name", "compute_capability", "memory_bytes", "driver", "runtime")
-        content = {key: getattr(found, key) for key in fields}
+        content = {key: getattr(current_device, key) for key in fields}
         print(json.dumps(content | {"versions": versions(), "ceilings": measured}, indent=1))
         return 0
-    print(_paragraph("Device", found.sentence))
+    print(_paragraph("Device", current_device.sentence))
     print(_paragraph("Versions", ", ".join(f"{k} {v}" for k, v in versions().items())))
-    if found.kind != "cuda":
+    if current_device.kind != "cuda":
         print(_paragraph("Ceilings", "none to measure without a GPU"))
-    for line in _ceilings(measured, "LIVE", found.name) + _recorded_ceilings():
+    for line in _ceilings(measured, "LIVE", current_device.name) + _recorded_ceilings():
         print(_paragraph("Ceilings", line))
     return 0
 

@@ -150,5 +150,5 @@ def tune(arguments: argparse.Namespace) -> None:
             best = measure.best_plan(operator, device, STRATEGIES)
             print(f"N={order} {dtype}: {best}", flush=True)
             for language in LANGUAGES:
-                found = measure.tune_fused(operator, device, language).plan
-                print(f"N={order} {dtype}: {found}", flush=True)
+                plan = measure.tune_fused(operator, device, language).plan
+                print(f"N={order} {dtype}: {plan}", flush=True)

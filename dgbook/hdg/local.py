@@ -74,8 +74,8 @@ def local_traces(d: Discretization, trace: np.ndarray, some: slice = slice(None)
     """What some elements have of a vector (faces, m), in their own order, (n_c, k, nf Nfp)."""
     nodes_first = trace.reshape(len(trace), d.n_c, -1).transpose(0, 2, 1)
     numbers, to_face = d.faces.numbers[some], d.faces.to_face[some]
-    own = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
-    return own.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
+    traces = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
+    return traces.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
 
 
 def gradient(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
@@ -240,8 +240,8 @@ def _add_face(d: Discretization, z: np.ndarray, some: slice, face: int, T: np.nd
         P = P.transpose(1, 0, 2, 3)[:, :, None, :, None]
         b[:, :, rows] = _along(P, W[:, :, rows])
         b[:, :, rows] += sJ[rows] * _rows(Q, points.trace)
-    own = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
-    T[..., own] += _tested(b, points.weights, points.trace[:, own])
+    columns = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
+    T[..., columns] += _tested(b, points.weights, points.trace[:, columns])
 
 
 def _by_parts(by_q: np.ndarray, rx: np.ndarray) -> list[np.ndarray]:
@@ -277,11 +277,16 @@ def _tested(W: np.ndarray, weights: np.ndarray, test: np.ndarray) -> np.ndarray:
 # -- elimination -------------------------------------------------------------------------------
 
 
-def condense(d: Discretization, T: np.ndarray, R: np.ndarray) -> Condensed:
-    """Eliminate u from elements with tangents T and residuals R (see `tangent`, `residual`).
+def condense(
+    d: Discretization,
+    T: np.ndarray,
+    R: np.ndarray,
+) -> Condensed:
+    """Eliminate u from elements with tangents T and residuals R.
 
-    One call of a batched solver: K_uu is (k, n_c Np, n_c Np), without q, whose elimination cost a
-    reference mass matrix only.
+    See `tangent` and `residual`. It takes one call of a batched solver.
+    K_uu is (k, n_c Np, n_c Np). It is without q, whose elimination
+    needed only a reference mass matrix.
     """
     k, Np = T.shape[2], d.element.Np
     T = T.transpose(2, 0, 4, 1, 3)  # (k, c, i, b, j)
@@ -292,8 +297,9 @@ def condense(d: Discretization, T: np.ndarray, R: np.ndarray) -> Condensed:
         return part.reshape(k, part.shape[1] * part.shape[2], -1)
 
     inside, outside = slice(0, Np), slice(Np, None)
-    r_u, r_h = R[..., inside].reshape(k, -1), R[..., outside].reshape(k, -1)
-    right = np.concatenate([block(inside, outside), r_u[..., None]], axis=2)
+    r_u = R[..., inside].reshape(k, -1, 1)
+    r_h = R[..., outside].reshape(k, -1)
+    right = np.concatenate([block(inside, outside), r_u], axis=2)
     solved = batched_solve(block(inside, inside), right)
     K_hu = block(outside, inside)
     H = block(outside, outside) - K_hu @ solved[..., :-1]

@@ -124,8 +124,8 @@ class Result:
         points, weights = simplex_quadrature(d.mesh.dim, 2 * d.element.order + 4)
         to_points = d.element.interpolation(points).T
         u, q = self.u @ to_points, self.q @ to_points
-        found = np.asarray(u if quantity is None else quantity(u, q))
-        return _l2(found, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
+        values = np.asarray(u if quantity is None else quantity(u, q))
+        return _l2(values, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
 
     def boundary_flux(self, name: str) -> np.ndarray:
         """The integral of hhat over a named boundary, (n_c,): what leaves through it.
@@ -173,14 +173,14 @@ class Result:
         d = self.discretization
         points, weights = simplex_quadrature(d.mesh.dim, 2 * d.element.order + 6)
         fine = NodalElement(d.mesh.dim, d.element.order + 1)
-        found = self.postprocessed() @ fine.interpolation(points).T
-        return _l2(found, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
+        values = self.postprocessed() @ fine.interpolation(points).T
+        return _l2(values, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
 
 
-def _l2(found: np.ndarray, exact: Any, weights: np.ndarray, jacobian: np.ndarray) -> float:
+def _l2(values: np.ndarray, exact: Any, weights: np.ndarray, jacobian: np.ndarray) -> float:
     """The L2 norm of a difference at the points of a rule, (..., K, Nq), all components."""
-    difference = found - np.asarray(exact)
-    squares = (difference * difference).reshape(-1, *found.shape[-2:]).sum(axis=0)
+    difference = values - np.asarray(exact)
+    squares = (difference * difference).reshape(-1, *values.shape[-2:]).sum(axis=0)
     return float(np.sqrt(jacobian @ (squares @ weights)))
 
 
@@ -248,14 +248,14 @@ def solve(
     d = discretize(problem, mesh, order)
     state = initial if isinstance(initial, State) else start(d, initial)
     _check_state(d, state)
-    there = isinstance(linear_solver, Gmres) and linear_solver.device == place
-    needs = check_room(mesh, order, d.n_c, place, linear_solver if there else None)
+    same_device = isinstance(linear_solver, Gmres) and linear_solver.device == place
+    needs = check_room(mesh, order, d.n_c, place, linear_solver if same_device else None)
     seconds = {"discretize": time.perf_counter() - begin}
     try:
-        found = newton(d, state, tolerance, max_steps, linear_solver, place, observe)
+        result = newton(d, state, tolerance, max_steps, linear_solver, place, observe)
     except MemoryError as error:  # CuPy's is one too
         raise MemoryError(f"{needs}, and there was less{ADVICE}") from error
-    return replace(found, seconds=seconds | found.seconds)
+    return replace(result, seconds=seconds | result.seconds)
 
 
 def newton(

@@ -203,8 +203,8 @@ def linearize(d: Discretization, state: State) -> System:
         _add_blocks(d, some, condensed.matrix, values)
     given = np.flatnonzero(d.given)
     values[given] = 0
-    own_blocks = values[:, 0]
-    own_blocks[given] = np.asarray(np.eye(m), like=like)
+    diagonal = values[:, 0]
+    diagonal[given] = np.asarray(np.eye(m), like=like)
     rhs = np.where(d.given[:, None], jump, rhs)
     return System(d, state, BlockMatrix(values, faces.columns), rhs, response, offset)
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -37,7 +37,7 @@ from dgbook.hdg.preconditioner import (
 from dgbook.hdg.problem import FarField, NavierStokes, Poisson, Problem, Stream
 from dgbook.hdg.solver import Result, direct, newton
 from dgbook.hdg.system import linearize, start, to_device, to_host
-from dgbook.lab.measuring import Rows
+from dgbook.lab.measuring import Rows, Sweep
 from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
 
@@ -233,8 +233,11 @@ def by_pyamg(case: Case, d: Discretization) -> dict[str, Any]:
         return x.reshape(rhs.shape)
 
     result = on_host(d, linear)
-    found = {"u": result.u, "seconds": parts(result, seconds)}
-    return found | {"iterations": [len(norms) - 1]}
+    return {
+        "u": result.u,
+        "seconds": parts(result, seconds),
+        "iterations": [len(norms) - 1],
+    }
 
 
 def by_our_gmres(case: Case, d: Discretization) -> dict[str, Any]:
@@ -309,9 +312,9 @@ def answer() -> None:
     if name == "cores":
         compile_product()
     signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
-    found = ON_HOST[name](case, d)
+    solution = ON_HOST[name](case, d)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    pickle.dump(found, sys.stdout.buffer)
+    pickle.dump(solution, sys.stdout.buffer)
 
 
 def compile_product() -> None:
@@ -350,22 +353,16 @@ def timed(
     case: Case, d: Discretization, device: Device, options: dict[str, Any], samples: int
 ) -> tuple[Result, Gmres, list[dict[str, float]]]:
     """Solutions on a device, by the host's clock, after a small one that compiles."""
-    found = []
+    timings = []
     first, counted = ((e, start(e)) for e in (case.small.discretized(d.element.order), d))
     for each, begin in (first, *[counted] * samples):
         linear = case.gmres(device, **options)
         result = newton(each, begin, TOLERANCE, MAX_STEPS, linear, device)
-        found.append(parts(result, spent(linear)))
-    return result, linear, found[1:]
+        timings.append(parts(result, spent(linear)))
+    return result, linear, timings[1:]
 
 
-def solve_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def solve_rows(sweep: Sweep, session: Session) -> Rows:
     """Time to solution: diffusion on squares and cubes, and a flow past a cylinder.
 
     On the GPU from a discretization and a state on the host to the solution on the host, 20 times,
@@ -374,23 +371,18 @@ def solve_rows(
     longer than `LIMIT` is none of these: "unfinished" has the seconds that it was given. Both are
     in the row of a case's last variant; the others come before any rival begins.
 
-    Parameters
-    ----------
-    orders, dtypes, dims, session
-        Orders of `SOLVED_ORDERS` and double precision only.
-    nbytes
-        Not used: meshes have their sizes.
+    Orders of `SOLVED_ORDERS` and double precision only; meshes have their own sizes.
 
     Raises
     ------
     RuntimeError
         If two solutions differ.
     """
-    if "float64" not in dtypes:
-        return
-    for case in (c for c in CASES if c.dim in dims):
-        for order in (p for p in orders if p in SOLVED_ORDERS):
-            yield from case_rows(case, order, session)
+    solved = sweep.limited(SOLVED_ORDERS, ("float64",))
+    for case in CASES:
+        for dim, order, _ in solved.points():
+            if dim == case.dim:
+                yield from case_rows(case, order, session)
 
 
 def case_rows(case: Case, order: int, session: Session) -> Rows:
@@ -437,8 +429,8 @@ def variant_row(
     case: Case, d: Discretization, path: str, session: Session
 ) -> tuple[dict[str, Any], np.ndarray]:
     """A row about one way to solve one problem without its rivals, and u."""
-    result, linear, found = timed(case, d, session.device, VARIANTS[path], FEWEST_SAMPLES)
-    timing = Timing(tuple(sum(seconds.values()) for seconds in found), host_bound=True)
+    result, linear, timings = timed(case, d, session.device, VARIANTS[path], FEWEST_SAMPLES)
+    timing = Timing(tuple(sum(seconds.values()) for seconds in timings), host_bound=True)
     shape = Shape(d.m, 2 * case.dim + 1, "float64")
     faces = d.faces.count
     steps = [solution.iterations for solution in linear.solutions]
@@ -458,7 +450,7 @@ def variant_row(
         "matrix_bytes": matrix_bytes(shape, faces),
     }
     more = {
-        "seconds": {name: float(np.median([s[name] for s in found])) for name in found[0]},
+        "seconds": {name: float(np.median([s[name] for s in timings])) for name in timings[0]},
         "iterations": steps,
         "products": [solution.products for solution in linear.solutions],
         "residuals": list(result.history),

@@ -104,10 +104,10 @@ def find_faces(elements: np.ndarray, facets: np.ndarray) -> np.ndarray:
     face_keys, facet_keys = keys[: len(candidates)], keys[len(candidates) :]
     order = np.argsort(face_keys, kind="stable")
     place = np.searchsorted(face_keys, facet_keys, sorter=order)
-    found = place < len(order)
-    found[found] = face_keys[order[place[found]]] == facet_keys[found]
+    matched = place < len(order)
+    matched[matched] = face_keys[order[place[matched]]] == facet_keys[matched]
     result = np.full(len(facets), -1, dtype=np.int64)
-    result[found] = candidates[order[place[found]]]
+    result[matched] = candidates[order[place[matched]]]
     return result
 
 
@@ -307,13 +307,13 @@ def exterior_nodes(mesh: Mesh, nodes: np.ndarray, face_nodes: np.ndarray) -> np.
     match = face_node_match(nodes, face_nodes)
     # Volume node numbers instead of positions in the face.
     volume = np.stack([face_nodes[g][match[:, g]] for g in range(mesh.dim + 1)], axis=1)
-    own = np.arange(mesh.K)[:, None, None] * Np + face_nodes
+    interior = np.arange(mesh.K)[:, None, None] * Np + face_nodes
     f = np.broadcast_to(np.arange(mesh.dim + 1), mesh.neighbors.shape)
-    theirs = (
+    exterior = (
         mesh.neighbors[..., None] * np.int64(Np)
         + volume[f, mesh.neighbor_faces, mesh.face_permutation]
     )
-    return np.where(mesh.neighbors[..., None] < 0, own, theirs).astype(np.int32)
+    return np.where(mesh.neighbors[..., None] < 0, interior, exterior).astype(np.int32)
 
 
 def _join(links, row_a, row_b, vertices_a, vertices_b):
@@ -346,13 +346,13 @@ def _permutation_index(my_vertices: np.ndarray, their_vertices: np.ndarray) -> n
 
 def _translated_vertices(mesh, name_a, name_b, side_a, vertices_a, vertices_b):
     """Map each vertex of boundary b to its translate on a: (Nv,) ints, -1 off boundary b."""
-    own_a, own_b = np.unique(vertices_a), np.unique(vertices_b)
-    if len(vertices_a) != len(vertices_b) or len(own_a) != len(own_b):
+    set_a, set_b = np.unique(vertices_a), np.unique(vertices_b)
+    if len(vertices_a) != len(vertices_b) or len(set_a) != len(set_b):
         raise MeshError(
             f"boundaries {name_a!r} and {name_b!r} cannot be joined: {len(vertices_a)} faces with "
-            f"{len(own_a)} vertices against {len(vertices_b)} faces with {len(own_b)} vertices"
+            f"{len(set_a)} vertices against {len(vertices_b)} faces with {len(set_b)} vertices"
         )
-    points_a, points_b = mesh.vertices[own_a], mesh.vertices[own_b]
+    points_a, points_b = mesh.vertices[set_a], mesh.vertices[set_b]
     shift = points_b.mean(axis=0) - points_a.mean(axis=0)
     corners = mesh.vertices[mesh.elements[side_a[:, 0]]]
     i, j = np.triu_indices(mesh.dim + 1, 1)
@@ -362,9 +362,9 @@ def _translated_vertices(mesh, name_a, name_b, side_a, vertices_a, vertices_b):
     if distance[worst] > PERIODIC_TOLERANCE * shortest or len(np.unique(match)) != len(match):
         raise MeshError(
             f"boundaries {name_a!r} and {name_b!r} are not translates of each other: vertex "
-            f"{own_a[worst]} at {points_a[worst]} moved by {shift} misses the nearest vertex by "
+            f"{set_a[worst]} at {points_a[worst]} moved by {shift} misses the nearest vertex by "
             f"{distance[worst]:.3g}, with a shortest edge of {shortest:.3g}"
         )
     partner = np.full(len(mesh.vertices), -1, dtype=np.int64)
-    partner[own_b[match]] = own_a
+    partner[set_b[match]] = set_a
     return partner

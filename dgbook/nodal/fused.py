@@ -12,8 +12,8 @@ from dgbook.arguments import check_choice, check_counts
 from dgbook.element import space_dimension
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
-from dgbook.gpu.plan import Capability, LaunchPlan, require_legal, rows_of
-from dgbook.nodal.launching import Launcher
+from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
+from dgbook.nodal.launching import StageByOneKernel
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -348,8 +348,8 @@ def lengthened(values: np.ndarray) -> np.ndarray:
     return np.concatenate([values, np.zeros((SPARE, *values.shape[1:]), values.dtype)])
 
 
-class FusedStage(Launcher):
-    """Launches of one kernel that does a whole stage.
+class FusedStage(StageByOneKernel):
+    """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
     number of boundary faces, then a, b and dt.
@@ -358,17 +358,10 @@ class FusedStage(Launcher):
     ----------
     in_place : bool
         False: neighbors still need u, so that the new state is written elsewhere.
-    kernel : Kernel or CudaKernel
-        The plan's.
-    order : (K,)
-        Which element stands at each place of a state.
     """
 
     in_place = False
     inputs: ClassVar[tuple[str, ...]]
-
-    kernel: Any
-    order: np.ndarray
 
     def _of_mesh(
         self, geometry: np.ndarray, boundary: np.ndarray, opposite: np.ndarray
@@ -428,24 +421,17 @@ class NodalStage(FusedStage):
 
     shape: NodalShape
 
-    def _load(self, plan: FusedPlan) -> None:
-        require_legal(plan, self.shape, self.device.compute_capability)
-        self.plan = plan
+    def _of_plan(self, plan: FusedPlan) -> dict[str, Any]:
         arrange = for_tensor_cores if plan.tensor else for_threads
         derivative, lifts = self._matrices(plan)
         # On tensor cores the faces of a tile of nodes follow each other.
         lift = np.stack([arrange(m, plan, self.shape) for m in lifts], axis=int(plan.tensor))
         matrices = {"derivative": arrange(derivative, plan, self.shape), "lift": lift}
-        self.arrays = self.arrays | self._on_device({}, matrices)
-        self.kernel = self._kernel(plan)
+        return self._on_device({}, matrices)
 
     @abstractmethod
     def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
         """D, (columns, 3, rows), and the lift from each face, (4, Nfp, 1, rows)."""
-
-    @abstractmethod
-    def _kernel(self, plan: FusedPlan) -> Any:
-        """The plan's kernel."""
 
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
         plan, shape = self.plan, self.shape

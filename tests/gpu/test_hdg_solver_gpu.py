@@ -14,6 +14,7 @@ from dgbook.hdg.solver import direct, memory_bytes
 from dgbook.hdg.system import linearize, residual, start, to_device
 from dgbook.lab import hdg_solve as measure_solve
 from dgbook.lab.floor import Ceilings
+from dgbook.lab.measuring import Sweep
 from dgbook.lab.session import Session
 from dgbook.mesh import box
 
@@ -169,7 +170,7 @@ def test_whole_solutions_are_measured(dim, monkeypatch):
     session = Session(GPU, Ceilings(4.0, 60.0, 30.0))
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 2)
     monkeypatch.setattr(measure_solve, "CASES", cases)
-    rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, session))
+    rows = list(measure_solve.solve_rows(Sweep((dim,), (3,), ("float64",), 0), session))
     assert [row["path"] for row in rows] == list(measure_solve.VARIANTS)
     (steps,) = rows[-1]["iterations"]
     (theirs,) = rows[-1]["rivals"]["cupy"]["iterations"]

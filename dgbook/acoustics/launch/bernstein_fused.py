@@ -22,7 +22,7 @@ from dgbook.acoustics.reference import Operator
 from dgbook.element import BernsteinElement, multi_indices
 from dgbook.element.bernstein import lattice_position
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.plan import choose, require_legal
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
@@ -221,15 +221,15 @@ class BernsteinFusedLauncher(FusedStage):
         self.arrays |= self._on_device(integers, {})
         self._load(plan)
 
-    def _load(self, plan: BernsteinFusedPlan) -> None:
-        require_legal(plan, self.shape, self.device.compute_capability)
-        self.plan = plan
-        for name in ("squares", "weights"):
-            table = self.lookup[name]
-            if plan.language == "cuda":
-                table = by_vectors(table, self.shape.itemsize)
-            self.arrays = self.arrays | {name: self._flat(table, self.real)}
-        self.kernel = kernel(self.shape, plan)
+    def _of_plan(self, plan: BernsteinFusedPlan) -> dict[str, Any]:
+        reals = {name: self.lookup[name] for name in ("squares", "weights")}
+        if plan.language == "cuda":
+            itemsize = self.shape.itemsize
+            reals = {name: by_vectors(table, itemsize) for name, table in reals.items()}
+        return self._on_device({}, reals)
+
+    def _kernel(self, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
+        return kernel(self.shape, plan)
 
     def _launch(self) -> tuple[int, int, int]:
         blocks = -(-self.operator.mesh.owned // self.plan.elements_of_block)
@@ -245,11 +245,6 @@ class BernsteinFusedLauncher(FusedStage):
         planes = points.reshape(self.K, self.shape.Np, -1, self._together).swapaxes(1, 2)
         state[: self.K] = planes.reshape(self.K, -1)
         return self.device.array(state.ravel())
-
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
 
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 4, 4) float64."""

@@ -146,11 +146,6 @@ class FusedLauncher(NodalStage):
         state[:K] = planes.reshape(K, -1)
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
         mesh = self.operator.mesh

@@ -15,10 +15,10 @@ from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.plan import choose, require_legal
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve
-from dgbook.nodal.launching import Launcher
+from dgbook.nodal.launching import StageByOneKernel
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
@@ -139,7 +139,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "fused", macros)
 
 
-class FusedLauncher(Launcher):
+class FusedLauncher(StageByOneKernel):
     """A whole stage in one kernel, and with it a step of the classical Runge-Kutta method.
 
     A state on the device is flat: in tiles of 32 elements, of which `in_tiles` says the order,
@@ -177,8 +177,6 @@ class FusedLauncher(Launcher):
     bad : array of one int32
         The smallest number of an element of which a step has made something else than a gas: a
         density or pressure at a node that is not positive. `HEALTHY` if there is none.
-    order : (K,)
-        Which element stands at each place of a state.
     """
 
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
@@ -199,12 +197,10 @@ class FusedLauncher(Launcher):
         }
         self._load(plan or choose(FusedPlan, self.shape, device))
 
-    def _load(self, plan: FusedPlan) -> None:
-        require_legal(plan, self.shape)
+    def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
         if plan.language == "numba":  # CUDA C++ counts with 64 bits
             self._check_indices(self.size)
-        self.plan = plan
-        self.kernel = kernel(self.shape, plan)
+        return kernel(self.shape, plan)
 
     def _rows(self, values: np.ndarray) -> Any:
         """Rows of numbers (n, K), of own elements, each as long as whole tiles of them."""
@@ -224,11 +220,6 @@ class FusedLauncher(Launcher):
         rows[:, :K] = u[:, self.order]
         tiles = rows.reshape(4, -1, TILE, Np).transpose(1, 3, 0, 2)
         return self.device.array(tiles.ravel())
-
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""

@@ -178,11 +178,6 @@ class FusedLauncher(NodalStage):
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
         mesh = self.operator.mesh

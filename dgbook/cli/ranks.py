@@ -20,7 +20,8 @@ from dgbook.parallel.transport import MPI_MISSING
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 """How many ranks there are, say MPICH and its kin, and Open MPI, to the processes they start."""
 PATIENCE = 1.0
-"""Seconds in which the first rank may end all, before others say what it would have said."""
+"""Seconds that a rank leaves the first one to end all before it says the same, and mpiexec to read
+what was said."""
 
 
 def world() -> Any:
@@ -87,7 +88,7 @@ def run(command: Callable[[Callable[[str], None]], int]) -> int:
 
     def complain(message: str) -> None:
         if rank:
-            time.sleep(PATIENCE)
+            time.sleep(2 * PATIENCE)
             message = f"rank {rank}: {message}"
         print(message, file=sys.stderr, flush=True)
 
@@ -99,6 +100,7 @@ def run(command: Callable[[Callable[[str], None]], int]) -> int:
         complain(traceback.format_exc())
         code = 1
     if code and comm is not None:
+        time.sleep(PATIENCE)  # mpiexec drops what it has not read yet when ranks abort
         comm.Abort(code)
     return code
 

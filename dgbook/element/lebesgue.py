@@ -11,9 +11,9 @@ from .simplex import cartesian, multi_indices
 # nodes by no more than rounding (tests/cpu/test_element_lebesgue.py).
 SCAN = 4
 # Local maxima of the scan below this share of its largest value are not followed.
-WORTH = 0.8
+WORTH = 0.9
 # The last step of the climb; the value is off by about its square.
-FINEST = 1e-8
+FINEST = 1e-7
 
 
 def lebesgue_function(nodes: np.ndarray, order: int, points: np.ndarray) -> np.ndarray:

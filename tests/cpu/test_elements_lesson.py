@@ -172,9 +172,10 @@ def solutions() -> list[str]:
 
 
 def test_solutions_of_exercises_run(lesson, tmp_path, capsys) -> None:
-    warp, broken = solutions()
-    exec(compile(warp, tmp_path / "warp.py", "exec"), dict(lesson))
-    assert capsys.readouterr().out == "True\n"
+    warp, swap, broken = solutions()
+    for text in (warp, swap):
+        exec(compile(text, tmp_path / "solution.py", "exec"), dict(lesson))
+        assert capsys.readouterr().out == "True\n"
     exec(compile(broken, tmp_path / "broken.py", "exec"), dict(lesson))
     right, wrong = capsys.readouterr().out.splitlines()
     assert right.startswith("error 0.017,") and float(right.split()[-1]) < 1e-13

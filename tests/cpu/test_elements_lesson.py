@@ -195,15 +195,20 @@ def test_a_right_function_is_kept_and_a_wrong_one_replaced(lesson, tmp_path) -> 
 
 @pytest.mark.parametrize("way", [1, -1])
 def test_two_triangles_let_a_wave_through(lesson, monkeypatch, way: int) -> None:
-    """Sums of u change by what flows through the square's boundary, whatever the values are.
+    """Rates are the package's; sums of u change by what flows through the square's boundary.
 
     Through the shared face nothing gets lost: exact integrals of the jump there cancel in (3.4).
+    Sums do not see the order of its nodes, and the page's wave crosses it one way only.
     """
     monkeypatch.setitem(lesson, "a", way * lesson["a"])
     x, D, L, faces = lesson["setup"](3)
     M = lesson["mass"](lesson["nodes"], 3)
     u = np.random.default_rng(1).standard_normal(x.shape[:2])
-    changed = (lesson["rates"](u, 0.3, x, D, L, faces) @ M).sum() / 4  # J is 1/4 on both
+    rates = lesson["rates"](u, 0.3, x, D, L, faces)
+    given = (lesson[name] for name in ("corners", "both"))
+    want = lesson["solver_on"](*given, 3, lesson["a"], lesson["wave"]).rhs(u[None], 0.3)[0]
+    assert np.abs(rates - want).max() < 1e-12 * np.abs(want).max()
+    changed = (rates @ M).sum() / 4  # J is 1/4 on both
     edge = lesson["mass"](lesson["warp_and_blend"](1, 3), 3).sum(axis=0) / 2  # of length 1
     outside = lesson["wave"](x[:, faces], 0.3)
     flow = 0.0

@@ -18,7 +18,7 @@ from book_chapters import number_of  # noqa: E402
 from book_notebooks import BOXES, CAPTION, REFERENCE, TITLE, translate  # noqa: E402
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.ipynb"))
-WITH_CAPTIONS = ("01_", "01b_", "04_", "04b_")  # those written with captions so far
+WITH_CAPTIONS = ("01_", "01b_", "02_", "03_triangles_", "03b_", "04_", "04b_")  # so far
 CAPTIONED = [path for path in CHAPTERS if path.name.startswith(WITH_CAPTIONS)]
 LABELS = {"fig": "Figure", "tab": "Table", "lst": "Listing"}
 HTML = {"output_type": "display_data", "data": {"text/html": "<img>"}, "metadata": {}}

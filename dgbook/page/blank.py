@@ -186,10 +186,10 @@ def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdi
         values = "the value" if want.size == 1 else f"all {want.size} values"
         return Verdict("right", "Right:", f"{values}, to rounding.")
     first = tuple(map(int, np.argwhere(bad)[0]))
-    words = (
-        f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`, is "
-        f"{have[first]:.4f} and should be {want[first]:.4f}."
-    )
+    which = f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`,"
+    if want.ndim == 0:
+        which = "The value"
+    words = f"{which} is {have[first]:.4f} and should be {want[first]:.4f}."
     return Verdict("wrong", "Not quite.", words)
 
 
@@ -253,6 +253,8 @@ def _advised(log: Log) -> str:
     """The simulator's objection, with what to look at next."""
     clash, words = log.clash, objection(log)
     if clash.kind == "range":
+        if len(clash.error.index) > 1:
+            return f"{words} Are its indices in the right order?"
         return f"{words} Which elements belong to this thread?"
     if clash.kind in ("race", "unwritten") and clash.other is not None and clash.access.shared:
         first, last = sorted((clash.other_step.line, clash.step.line))
@@ -304,6 +306,9 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
         places = np.flatnonzero(bad.any(axis=tuple(range(bad.ndim - 1))))
         if len(rows) == 1:
             which = f"`{name}` is wrong in {task.axes[0]} {rows[0]} only"
+        elif len(rows) == len(bad) - 1 > 1:
+            unhurt = np.setdiff1d(np.arange(len(bad)), rows)[0]
+            which = f"`{name}` is right in {task.axes[0]} {unhurt} only"
         elif len(places) == 1:
             which = f"`{name}` is wrong at {task.axes[-1]} {places[0]} only"
     values = f"{have.ravel()[first]:.4f} and should be {want.ravel()[first]:.4f}"

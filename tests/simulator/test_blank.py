@@ -101,6 +101,8 @@ WRONG = [
     ("= total", "= total + (i == 2)", "wrong", "new is wrong at node 2 only. The first, at element "
      "0, node 2, is"),
     ("= total", "= total + (j // Np == 3)", "wrong", "new is wrong in element 3 only."),
+    ("= total", "= total + (j // Np != 3)", "wrong", "new is right in element 3 only."),
+    ("D[i, m]", "D[i, m + 1]", "stopped", "Are its indices in the right order?"),
     ("s[m]", "u[cuda.blockIdx.x * Np + m]", "wrong", "thread 0 reads u 5 times where once would"),
     ("        total", "        cuda.syncthreads()\n        total", "wrong",
      "thread 0 waits 5 times at a barrier where once would do."),
@@ -115,6 +117,11 @@ WRONG = [
 def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
     verdict = check(answer(old, new), TASK)
     assert verdict.kind == kind and words in repr(verdict), repr(verdict)
+
+
+def test_a_single_value_is_told_without_a_place():
+    verdict = check_function(double, 4.5, 2)
+    assert repr(verdict) == "Not quite. The value is 4.0000 and should be 4.5000."
 
 
 def test_a_value_is_told_with_what_it_should_be(answer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import os
@@ -15,10 +16,11 @@ from dgbook.mesh import box
 from dgbook.page import Task, check, check_function
 
 LESSON = Path(__file__).parents[2] / "chapters" / "03b_meshes_on_a_gpu.ipynb"
-STEPS = ("volume", "upwind", "update", "rows", "stage")
+STEPS = {"volume": 4, "upwind": 5, "rows": 8, "stage": 8}
+BLANKS = ("volume", "upwind", "stage")
 # The cells behind this one run kernels at degree 3 and the aeroplane at degree 1.
 BEHIND_THE_STEPS = "# @title Run your kernel at degree 3 beside NumPy"
-DRAWS = ("# @title Draw", "# @title Count the faces")
+DRAWS = ("# @title Draw", "# @title Count")
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +30,20 @@ def lesson(tmp_path_factory) -> dict:
     sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     stop = next(n for n, source in enumerate(sources) if source.startswith(BEHIND_THE_STEPS))
     kept = [s for s in sources[:stop] if not s.startswith(DRAWS) or "face_vertices" in s]
+    for source in sources[stop:]:
+        kept += [
+            ast.get_source_segment(source, node)
+            for node in ast.parse(source).body
+            if getattr(node, "name", "").startswith("first_state")
+        ]
     path = tmp_path_factory.mktemp("lesson") / "lesson.py"
     path.write_text("\n\n\n".join(kept), encoding="utf-8")
     return runpy.run_path(os.fspath(path))
 
 
 def task(lesson: dict, step: str) -> Task:
-    """What a step is checked by; the last one's is the page's own."""
-    if step == "stage":
-        return lesson["last"]
-    K, Np, E = (lesson[name] for name in ("K", "Np", "E"))
-    grid, block = (K // E, (Np, E)) if step == "rows" else (K, Np)
-    what = {"volume": "volume", "upwind": "rate"}.get(step, "stage")
-    most = 1 if step == "volume" else 2
-    return Task(grid, block, lesson["given"], lesson["right"](what), barriers=most)
+    """What a step is checked by, the page's own."""
+    return lesson["tasks"][STEPS[step]]
 
 
 @pytest.fixture
@@ -64,9 +66,13 @@ def changed(lesson, tmp_path):
     return make
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_blanks_are_blank_and_solutions_are_right(lesson, step: str) -> None:
+@pytest.mark.parametrize("step", BLANKS)
+def test_blanks_are_blank(lesson, step: str) -> None:
     assert check(lesson[step], task(lesson, step)).kind == "blank"
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_solutions_are_right(lesson, step: str) -> None:
     found = check(lesson[f"{step}_solution"], task(lesson, step))
     assert found.kind == "right", repr(found)
 
@@ -83,11 +89,30 @@ def meeting(lesson, function):
     return check_function(function, right, (7, 3, 5), (3, 5, 7), weights)
 
 
+def links(lesson, function):
+    """What the page's check says of links."""
+    return check_function(function, lesson["joints"].links, lesson["small"].elements)
+
+
+def first_state(lesson, function):
+    """Ghosts against a rule of another kind: the walls lie 1.4 and more from the center."""
+    plane = lesson["plane"]
+    k, f = plane.boundary_faces.T
+    inside = np.abs(plane.vertices[plane.elements[k[:, None], lesson["FACES"][f]]]).max(axis=(1, 2))
+    lit = np.ones((plane.K + len(k), 4))
+    lit[plane.K :][inside < 1.3] = 0
+    return check_function(function, lit, plane, 4)
+
+
 def test_the_functions_blanks(lesson) -> None:
     assert neighbors(lesson, lesson["find_neighbors"]).kind == "blank"
     assert neighbors(lesson, lesson["find_neighbors_solution"])
     assert meeting(lesson, lesson["meeting"]).kind == "blank"
     assert meeting(lesson, lesson["meeting_solution"])
+    assert links(lesson, lesson["connect"]).kind == "blank"
+    assert links(lesson, lesson["connect_solution"])
+    assert first_state(lesson, lesson["first_state"]).kind == "blank"
+    assert first_state(lesson, lesson["first_state_solution"])
 
 
 @pytest.mark.parametrize(
@@ -106,6 +131,33 @@ def test_wrong_neighbors_are_told(lesson, changed, change: str) -> None:
 def test_wrong_matches_are_told(lesson, changed, order: str) -> None:
     found = meeting(lesson, changed("meeting_solution", f"weights[:, perm] -> weights[:, {order}]"))
     assert found.kind == "wrong", repr(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "way = 6 * g + ORDERS.index(tuple(perm)) -> way = 6 * f + ORDERS.index(tuple(perm))",
+        "way = 6 * g + ORDERS.index(tuple(perm)) -> way = 6 * g + ORDERS.index((0, 1, 2))",
+    ],
+)
+def test_wrong_links_are_told(lesson, changed, change: str) -> None:
+    assert links(lesson, changed("connect_solution", change)).kind == "wrong"
+
+
+@pytest.mark.parametrize("change", ["mesh.K + dark -> dark", "= 0 -> = 1"])
+def test_wrong_ghosts_are_told(lesson, changed, change: str) -> None:
+    assert first_state(lesson, changed("first_state_solution", change)).kind == "wrong"
+
+
+def test_the_readers_own_functions_make_links_and_meets(lesson, changed, tmp_path) -> None:
+    """With blanks filled in, `links_of` and `meets_of` are made of the reader's functions."""
+    assert lesson["links_of"] is lesson["connect_solution"]  # since blank in the page
+    own = changed("find_neighbors_solution")
+    space = lesson | {"find_neighbors": own}
+    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
+    source = next("".join(c["source"]) for c in cells if "neighbors_of = " in "".join(c["source"]))
+    exec(compile(source, tmp_path / "changed.py", "exec"), space)
+    assert space["neighbors_of"] is own
 
 
 def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
@@ -128,14 +180,15 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
         ("volume", "state[m] -> state[i]", "wrong", "zero but for rounding"),
         ("volume", "total -= -> total +=", "wrong", "wrong sign"),
         ("volume", "    cuda.syncthreads()\n -> \n", "stopped", "may not have"),
-        ("upwind", "meets[way, n] -> meets[way, p]", "stopped", "out of range"),
+        ("upwind", "meets[way, n] -> meets[n, way]", "stopped", "indices in the right order"),
         ("upwind", "meets[way, n] -> own[n]", "wrong", "are wrong"),
         ("upwind", "u[k * Np + own[p]] - plus -> plus - u[k * Np + own[p]]", "wrong", "are wrong"),
         # Exercise 3b.1 without its barrier.
         ("upwind", "u[k * Np + own[p]] - plus -> state[own[p]] - plus", "stopped", "may not have"),
-        ("update", "new[j] = state[i] -> new[j] = u[i]", "wrong", "are wrong"),
-        ("rows", "k = cuda.blockIdx.x * E + e -> k = cuda.blockIdx.x", "stopped", "own the same"),
-        ("stage", "LT[p, i] -> LT[i, p]", "stopped", "out of range"),
+        ("stage", "new[j] = state[e, i] -> new[j] = u[i]", "wrong", "are wrong"),
+        ("upwind", "u[k * Np + own[p]] - plus -> u[own[p]] - plus", "wrong", "right in element 0"),
+        ("stage", "k = cuda.blockIdx.x * E + e -> k = cuda.blockIdx.x", "stopped", "own the same"),
+        ("stage", "LT[p, i] -> LT[i, p]", "stopped", "indices in the right order"),
         ("stage", "DT[d, m, i] -> DT[d, i, m]", "wrong", "All values"),
     ],
 )

@@ -185,7 +185,7 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
         ("upwind", "u[k * Np + own[p]] - plus -> plus - u[k * Np + own[p]]", "wrong", "are wrong"),
         # Exercise 3b.1 without its barrier.
         ("upwind", "u[k * Np + own[p]] - plus -> state[own[p]] - plus", "stopped", "may not have"),
-        ("stage", "new[j] = state[e, i] -> new[j] = u[i]", "wrong", "are wrong"),
+        ("stage", "new[j] = state[e, i] -> new[j] = u[i]", "wrong", "right in element 0"),
         ("upwind", "u[k * Np + own[p]] - plus -> u[own[p]] - plus", "wrong", "right in element 0"),
         ("stage", "k = cuda.blockIdx.x * E + e -> k = cuda.blockIdx.x", "stopped", "own the same"),
         ("stage", "LT[p, i] -> LT[i, p]", "stopped", "indices in the right order"),

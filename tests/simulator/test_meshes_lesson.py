@@ -23,9 +23,8 @@ BEHIND_THE_STEPS = "# @title Run your kernel at degree 3 beside NumPy"
 DRAWS = ("# @title Draw", "# @title Count")
 
 
-@pytest.fixture(scope="module")
-def lesson(tmp_path_factory) -> dict:
-    """What the lesson's cells define, up to the last step, without its larger pictures."""
+def up_to_the_steps() -> list[str]:
+    """The lesson's cells up to the last step, without its larger pictures."""
     cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     stop = next(n for n, source in enumerate(sources) if source.startswith(BEHIND_THE_STEPS))
@@ -36,8 +35,14 @@ def lesson(tmp_path_factory) -> dict:
             for node in ast.parse(source).body
             if getattr(node, "name", "").startswith("first_state")
         ]
+    return kept
+
+
+@pytest.fixture(scope="module")
+def lesson(tmp_path_factory) -> dict:
+    """What these cells define, with the blanks blank."""
     path = tmp_path_factory.mktemp("lesson") / "lesson.py"
-    path.write_text("\n\n\n".join(kept), encoding="utf-8")
+    path.write_text("\n\n\n".join(up_to_the_steps()), encoding="utf-8")
     return runpy.run_path(os.fspath(path))
 
 
@@ -149,15 +154,40 @@ def test_wrong_ghosts_are_told(lesson, changed, change: str) -> None:
     assert first_state(lesson, changed("first_state_solution", change)).kind == "wrong"
 
 
-def test_the_readers_own_functions_make_links_and_meets(lesson, changed, tmp_path) -> None:
-    """With blanks filled in, `links_of` and `meets_of` are made of the reader's functions."""
-    assert lesson["links_of"] is lesson["connect_solution"]  # since blank in the page
-    own = changed("find_neighbors_solution")
-    space = lesson | {"find_neighbors": own}
-    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
-    source = next("".join(c["source"]) for c in cells if "neighbors_of = " in "".join(c["source"]))
-    exec(compile(source, tmp_path / "changed.py", "exec"), space)
-    assert space["neighbors_of"] is own
+FILLED = [
+    ("(... == ...).all(axis=1)", "(faces[a] == faces[b]).all(axis=1)"),
+    ("neighbors[a], neighbors[b] = ..., ...", "neighbors[a], neighbors[b] = b // 4, a // 4"),
+    ("seen = weights[:, ...]", "seen = weights[:, perm]"),
+    ("6 * ... + ORDERS.index(...)", "6 * g + ORDERS.index(tuple(perm))"),
+    ("slope += D[d, ...] * state[...]", "slope += D[d, i, m] * state[m]"),
+    ("total -= ... * slope", "total -= speeds[k, d] * slope"),
+    ("meets[...]]", "meets[way, n]]"),
+    ("(... - ...)  # u^-", "(u[k * Np + own[p]] - plus)  # u^-"),
+    ("total += L[i, p] * flux[...]", "total += L[i, p] * flux[p]"),
+    ("k = ...  # 7", "k = cuda.blockIdx.x * E + e"),
+    ("flux[...] = F", "flux[e, p] = F"),
+    ("LT[...]", "LT[p, i]"),
+    ("DT[...]", "DT[d, m, i]"),
+    ("r = A * ... + dt * ...", "r = A * res[j] + dt * total"),
+    ("new[j] = ... + B", "new[j] = state[e, i] + B"),
+]
+
+
+def test_filled_blanks_pass_and_are_what_later_cells_use(tmp_path) -> None:
+    """Links and the table of ways are then made by the reader's functions."""
+    text = "\n\n\n".join(up_to_the_steps())
+    for old, new in FILLED:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = tmp_path / "lesson.py"
+    path.write_text(text, encoding="utf-8")
+    page = runpy.run_path(os.fspath(path))
+    assert page["neighbors_of"] is page["find_neighbors"]
+    assert page["meeting_of"] is page["meeting"]
+    assert page["links_of"] is page["connect"]
+    for step in BLANKS:
+        found = check(page[step], task(page, step))
+        assert found, repr(found)
 
 
 def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from dgbook.gpu.device import Device, as_device
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
+from dgbook.gpu.source import CudaKernel, load
 from dgbook.gpu.timing import (
     CACHE_FACTOR,
     Timing,
@@ -37,6 +39,9 @@ COPY_REGISTERS = 32  # of a thread that copies, at most: they never limit how ma
 TILE = 32  # rows and columns of the tile that a block transposes
 TILE_ROWS = 8  # rows of threads in that block
 LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
+LAUNCH_KINDS = ("python", "numba", "raw", "graph")
+TENSOR_CAPABILITY = (8, 0)  # the first compute capability with fp64 and TF32 tensor cores
+HERE = Path(__file__).parent  # of the kernels in CUDA C++
 
 
 # ------------------------------------------------------------------------------ memory: patterns
@@ -295,6 +300,51 @@ def make_sum_shuffled(dtype: Any) -> Kernel:
 def nothing(x):
     """A kernel that is only launched."""
 
+
+# -------------------------------------------------------------------------- kernels in CUDA C++
+
+
+def read_again() -> CudaKernel:
+    """The kernel that reads an array again and again, past the L1 cache.
+
+    Returns
+    -------
+    CudaKernel
+        ``read_again[blocks, threads](x, rounds, vectors, out)``: x holds ``vectors`` vectors of
+        four float32; ``out[i]`` is the sum of what thread i has read in all rounds.
+    """
+    return load(HERE / "read.cu", "read_again")
+
+
+def tensor_products(dtype: Any, tiles: int) -> CudaKernel:
+    """The kernel that only multiplies on tensor cores, with operands and sums in registers.
+
+    Numba cannot say it. A product has 16 rows, 8 columns and `depth` terms: 8 in fp32, as three
+    products in TF32 of operands that are split in two, and 4 in fp64, as mma.m16n8k4 where the
+    device has it and as two mma.m8n8k4 otherwise (compute capability 8).
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    tiles : int
+        Sums of 16 x 8 numbers in each warp, 1 to 8: its independent chains.
+
+    Returns
+    -------
+    CudaKernel
+        ``products[blocks, threads](a, b, rounds, out)``: lane l gets the entries
+        ``a[4 PAIR l : ...]`` of the rows and ``b[...]`` of the columns in the order of the
+        instruction's fragments, see tensor.cu; each sum grows by their product 16 times per round;
+        ``out[i]`` is the sum of the thread's numbers.
+    """
+    if not 1 <= tiles <= 8:
+        raise ValueError(f"tiles = {tiles}; allowed: 1 to 8")
+    real = np.dtype(dtype)
+    defines = {"REAL": real, "VECTOR": f"{_C_TYPES[real.itemsize]}", "NODES": tiles}
+    return load(HERE / "tensor.cu", "products", defines)
+
+
+_C_TYPES = {4: "float4", 8: "double2"}  # 16 bytes of a precision
 
 # ------------------------------------------------------------------------------------------ models
 
@@ -657,46 +707,105 @@ def atomics(device: Device, kind: str) -> Probe:
     return Probe(timing, bytes=4 * n, operations=n, in_cache=not beyond_cache(4 * n, device))
 
 
-@dataclass(frozen=True)
-class LaunchCost:
-    """Seconds for one launch of a kernel that does nothing, of many in a row.
+def read_bandwidth(device: Device, working_set_bytes: int) -> Probe:
+    """Read data of a given size again and again by all multiprocessors, past their L1 caches.
 
-    Attributes
-    ----------
-    python : Timing
-        Launched from Python through Numba.
-    graph : Timing
-        Replayed from a captured CUDA graph.
+    Below the size of the L2 it is the L2's bandwidth, far above it memory's, for reads alone.
     """
+    least = 2**20
+    if working_set_bytes < least or working_set_bytes % 16:
+        raise ValueError(
+            f"working_set_bytes = {working_set_bytes}; allowed: multiples of 16 from {least}"
+        )
+    device = _require_cuda(device, "read_bandwidth")
+    kernel, vectors = read_again(), working_set_bytes // 16
+    # Few threads with four loads of 16 bytes under way each: so small sets keep all of them busy.
+    threads, blocks = 256, 2 * device.multiprocessors
+    rounds = max(1, 2**30 // working_set_bytes)
+    x = device.array(np.arange(4 * vectors, dtype=np.float32))
+    out = device.empty(blocks * threads, np.float32)
+    timing = measure(lambda: kernel[blocks, threads](x, rounds, vectors, out), device)
+    in_cache = not beyond_cache(working_set_bytes, device)
+    nbytes = working_set_bytes * rounds
+    return Probe(timing, bytes=nbytes, moved=0 if in_cache else nbytes, in_cache=in_cache)
 
-    python: Timing
-    graph: Timing
+
+def tensor_rate(device: Device, dtype: Any, tiles: int = 4) -> Probe:
+    """Multiply-adds a second on tensor cores: fp64, or fp32 by three products in TF32.
+
+    An upper bound for kernels: operands are split before the clock runs, and sums stay in the
+    tensor cores, which cut them off; a kernel that needs all of fp32 adds outside, see
+    ``gpu/tensor.cuh``. The flops are those of the product, counted once: not thrice in fp32.
+
+    Parameters
+    ----------
+    device : Device
+        Of compute capability 8.0 or newer.
+    dtype : float32 or float64
+    tiles : int
+        Independent sums in a warp, 1 to 8.
+    """
+    kernel, real = tensor_products(dtype, tiles), np.dtype(dtype)
+    device = _require_cuda(device, "tensor_rate")
+    if device.compute_capability < TENSOR_CAPABILITY:
+        raise RuntimeError(
+            f"{device.name} has compute capability {device.compute_capability}; tensor cores for "
+            f"fp64 and TF32 exist from {TENSOR_CAPABILITY} on"
+        )
+    threads, blocks, rounds = 256, 4 * device.multiprocessors, 256
+    pair = 8 // real.itemsize
+    a = device.array(np.linspace(-1, 1, WARP * 2 * pair, dtype=real))
+    b = device.array(np.linspace(-1, 1, WARP * tiles * pair, dtype=real))
+    out = device.empty(blocks * threads, real)
+    timing = measure(lambda: kernel[blocks, threads](a, b, rounds, out), device)
+    products = blocks * threads // WARP * tiles * rounds * LINKS
+    return Probe(timing, flops=2 * 16 * 8 * (4 * pair) * products)
 
 
-def launch_cost(device: Device) -> LaunchCost:
-    """What a launch costs the host, from Python and from a CUDA graph.
+def launch_cost(device: Device, kind: str) -> Probe:
+    """What the launch of a kernel that does nothing costs, of many in a row.
 
     The clock is the host's: from the first of `LAUNCHES` until the device has finished all.
+
+    Parameters
+    ----------
+    device : Device
+    kind : str
+        "python": as in the book, ``nothing[1, 32](x)``; "numba": Numba's dispatcher alone, with the
+        launch configured and the array converted beforehand; "raw": a compiled CUDA C++ kernel
+        through CuPy, with no dispatcher; "graph": replayed from a captured CUDA graph.
     """
+    if kind not in LAUNCH_KINDS:
+        raise ValueError(f"kind = {kind!r}; allowed are {', '.join(map(repr, LAUNCH_KINDS))}")
     device = _require_cuda(device, "launch_cost")
+    launch_all = _launches(device, kind)
+    seconds = []
+    for _ in range(3 + LAUNCH_SAMPLES):  # three to warm up
+        device.synchronize()
+        start = time.perf_counter()
+        launch_all()
+        device.synchronize()
+        seconds.append((time.perf_counter() - start) / LAUNCHES)
+    return Probe(Timing(tuple(seconds[3:]), LAUNCHES, True), operations=1)
+
+
+def _launches(device: Device, kind: str) -> Callable[[], None]:
+    """A function that launches the empty kernel `LAUNCHES` times."""
     x = device.zeros(1, np.float32)
+    if kind == "numba":
+        configured, converted = nothing.dispatcher[1, 32], cuda.as_cuda_array(x, sync=False)
+        launch = lambda: configured(converted)  # noqa: E731
+    elif kind == "raw":
+        function = load(HERE / "nothing.cu", "nothing").function
+        launch = lambda: function((1,), (32,), (x,))  # noqa: E731
+    else:
+        launch = lambda: nothing[1, 32](x)  # noqa: E731
 
     def launch_all() -> None:
         for _ in range(LAUNCHES):
-            nothing[1, 32](x)
+            launch()
 
-    def clock(function: Callable[[], None]) -> Timing:
-        """Seconds for one kernel."""
-        seconds = []
-        for _ in range(3 + LAUNCH_SAMPLES):  # three to warm up
-            device.synchronize()
-            start = time.perf_counter()
-            function()
-            device.synchronize()
-            seconds.append((time.perf_counter() - start) / LAUNCHES)
-        return Timing(tuple(seconds[3:]), LAUNCHES, True)
-
-    return LaunchCost(clock(launch_all), clock(device.capture(launch_all)))
+    return device.capture(launch_all) if kind == "graph" else launch_all
 
 
 def _require_cuda(device: Device | str | None, probe: str) -> Device:

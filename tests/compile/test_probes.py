@@ -5,6 +5,7 @@ import pytest
 
 from dgbook.check.compile import compile
 from dgbook.gpu import cuda, jit, timing
+from dgbook.gpu.source import load
 from dgbook.lab import probes
 from dgbook.time import lsrk45, midpoint, rk4
 
@@ -81,6 +82,28 @@ def test_fp64_kernels(name):
     assert report.fp64_instructions > 0
     assert ".f32" not in report.ptx
     assert report.spill_bytes == report.stack_bytes == 0
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)], ids=str)
+@pytest.mark.parametrize("tiles", [1, 4, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_on_tensor_cores(dtype, tiles, cc):
+    """Each round has its products, three of each in TF32, and no register is spilled."""
+    report = compile(probes.tensor_products(dtype, tiles), cc=cc)
+    shape = "m16n8k8" if dtype == "float32" else "m16n8k4" if cc == (9, 0) else "m8n8k4"
+    each = {"m16n8k8": 3, "m16n8k4": 1, "m8n8k4": 2}[shape]
+    products = report.ptx.count(f"mma.sync.aligned.{shape}")
+    assert products == report.ptx.count("mma.sync")
+    assert products and products % (each * tiles * probes.LINKS) == 0
+    assert report.spill_bytes == report.stack_bytes == 0
+    assert dtype == "float64" or report.fp64_instructions == 0
+
+
+def test_what_is_read_again_passes_the_first_cache(held, cc):
+    report = held(probes.read_again())
+    assert report.ptx.count("ld.global.cg.v4.f32") == 4
+    assert "ld.global.nc" not in report.ptx
+    assert held(load(probes.HERE / "nothing.cu", "nothing")).registers < 16
 
 
 def test_a_python_float_is_found():

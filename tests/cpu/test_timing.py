@@ -299,7 +299,9 @@ def test_chain_visits_every_line_once():
         (probes.divergence, (2,)),
         (probes.occupancy, (1024,)),
         (probes.atomics, ("shuffled",)),
-        (probes.launch_cost, ()),
+        (probes.launch_cost, ("raw",)),
+        (probes.read_bandwidth, (2**24,)),
+        (probes.tensor_rate, ("float64",)),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -321,6 +323,9 @@ def test_probes_measure_gpus_only(driver, arguments, name):
         (lambda d: probes.occupancy(d, 50_000), "shared_bytes = 50000"),
         (lambda d: probes.atomics(d, "many"), "kind = 'many'"),
         (lambda d: probes.make_fma("float32", 9), "accumulators = 9"),
+        (lambda d: probes.launch_cost(d, "fast"), "kind = 'fast'"),
+        (lambda d: probes.read_bandwidth(d, 2**20 + 8), "working_set_bytes = 1048584"),
+        (lambda d: probes.tensor_products("float64", 9), "tiles = 9"),
     ],
 )
 def test_probes_name_what_is_wrong(ask, message):

@@ -46,7 +46,8 @@ class Task:
     barriers : int, optional
         How many barriers one thread may wait at; more is right but slow.
     tolerance : float
-        Relative to the largest right value; by default 50 roundings of the array's dtype.
+        Relative to the largest right value; by default 50 roundings of the array's dtype, and none
+        of integers.
     shared : int
         Bytes of dynamic shared memory.
     """
@@ -275,7 +276,8 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
     if name not in log.args:
         return f"The kernel has no parameter `{name}`, which it is to write."
     have = log.args[name].reshape(want.shape)
-    tolerance = task.tolerance or 50 * np.finfo(have.dtype).eps
+    exact = have.dtype.kind not in "fc"
+    tolerance = task.tolerance or (0.0 if exact else 50 * np.finfo(have.dtype).eps)
     scale = np.abs(want).max() or 1.0
     bad = ~(np.abs(have - want) <= tolerance * scale)  # true for NaN as well
     if not bad.any():
@@ -306,7 +308,8 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
             which = f"`{name}` is wrong in {task.axes[0]} {rows[0]} only"
         elif len(places) == 1:
             which = f"`{name}` is wrong at {task.axes[-1]} {places[0]} only"
-    values = f"{have.ravel()[first]:.4f} and should be {want.ravel()[first]:.4f}"
+    digits = "d" if exact else ".4f"
+    values = f"{have.ravel()[first]:{digits}} and should be {want.ravel()[first]:{digits}}"
     return f"{which}. The first, at {where}, is {values}."
 
 

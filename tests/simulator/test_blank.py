@@ -192,3 +192,22 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     verdict = check_function(function, 2 * X, X)
     assert verdict.kind == kind and words in repr(verdict)
     assert X[0, 0] == 1, "what it was given stays"
+
+
+def test_integers_are_right_to_the_last_digit():
+    @jit
+    def count(out):
+        out[cuda.threadIdx.x] = 2**30 + cuda.threadIdx.x
+
+    def task(first):
+        return Task(
+            1,
+            4,
+            lambda rng: {"out": np.zeros(4, np.uint32)},
+            lambda given: {"out": first + np.arange(4)},
+            axes=("word",),
+        )
+
+    assert check(count, task(2**30)).kind == "right"
+    found = check(count, task(2**30 + 1))
+    assert found.kind == "wrong" and "is 1073741824 and should be 1073741825" in repr(found)

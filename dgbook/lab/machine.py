@@ -309,17 +309,25 @@ class Curve:
     ----------
     label, source : str
         "RECORDED" or "LIVE", and the device.
+    unit : str
+        Of y.
     kinds : tuple of str
         The settings in words.
     x, y : array
-        What is varied, by the effect's axis or counted from 0; and what is read off, in its unit.
+        What is varied, by the effect's axis or counted from 0; and what is read off.
     """
 
     label: str
     source: str
+    unit: str
     kinds: tuple[str, ...]
     x: np.ndarray
     y: np.ndarray
+
+    @property
+    def largest(self) -> Number:
+        """The largest value, labeled: a ceiling, where the effect looks for one."""
+        return Number(float(self.y.max()), self.unit, self.label, self.source)
 
 
 def curves(effect: Effect, record: Record, device: Device, **keys: Any) -> tuple[Curve, ...]:
@@ -341,6 +349,7 @@ def curves(effect: Effect, record: Record, device: Device, **keys: Any) -> tuple
         Curve(
             label,
             source,
+            effect.unit,
             tuple(caption_of(effect, row) for row in rows),
             np.array([_place(effect, i, row) for i, row in enumerate(rows)], float),
             np.array([value(effect, row) for row in rows]),

@@ -326,7 +326,8 @@ def _same_everywhere(
     """One mistake that explains all values: a sign, a factor, neighbors' places."""
     scale = tolerance * np.abs(want).max() * 10
     factor = float(have @ want) / float(want @ want)
-    if np.isfinite(factor) and factor and np.abs(have - factor * want).max() <= scale:
+    told = np.isfinite(factor) and factor and abs(factor - 1) >= 1e-3  # as %.4g shows it
+    if told and np.abs(have - factor * want).max() <= scale:
         if abs(factor + 1) < 1e-3:
             return "Every value", "has the wrong sign."
         return "Every value", f"is {factor:.4g} times what it should be."

@@ -105,6 +105,7 @@ def test_a_curve_beside_the_recorded_one_on_a_cuda_device_only():
         ("LIVE", "a device"),
     ]
     np.testing.assert_allclose(both[1].y, (4, 8))
+    assert str(both[1].largest) == "8.00 TB/s  [LIVE a device]"
 
 
 def test_an_effect_of_kinds_is_counted_through():

@@ -262,8 +262,8 @@ def test_tensor_cores_are_dotted_ceilings():
 def test_measured_curves_say_where_they_come_from():
     fig, ax = plot.figure()
     x, y = np.arange(3.0), np.arange(3.0) ** 2
-    recorded = Curve("RECORDED", "a GPU, 2026-01-01", ("a", "b", "c"), x, y)
-    here = Curve("LIVE", "this GPU", ("a", "b", "c"), x, y + 1)
+    recorded = Curve("RECORDED", "a GPU, 2026-01-01", "TB/s", ("a", "b", "c"), x, y)
+    here = Curve("LIVE", "this GPU", "TB/s", ("a", "b", "c"), x, y + 1)
     plot.measured(ax, (recorded, here), "first")
     plot.measured(ax, (recorded,), "second")
     plot.label_axes(ax, "stride", "TB/s")

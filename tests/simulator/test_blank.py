@@ -199,15 +199,11 @@ def test_integers_are_right_to_the_last_digit():
     def count(out):
         out[cuda.threadIdx.x] = 2**30 + cuda.threadIdx.x
 
-    def task(first):
-        return Task(
-            1,
-            4,
-            lambda rng: {"out": np.zeros(4, np.uint32)},
-            lambda given: {"out": first + np.arange(4)},
-            axes=("word",),
-        )
+    def task(*right):
+        given = {"out": np.zeros(4, np.uint32)}
+        want = {"out": 2**30 + np.array(right)}
+        return Task(1, 4, lambda rng: given, lambda given: want, axes=("word",))
 
-    assert check(count, task(2**30)).kind == "right"
-    found = check(count, task(2**30 + 1))
-    assert found.kind == "wrong" and "is 1073741824 and should be 1073741825" in repr(found)
+    assert check(count, task(0, 1, 2, 3)).kind == "right"
+    found = check(count, task(0, 1, 2, 4))
+    assert found.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(found)

@@ -324,10 +324,10 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
         ax.annotate(
             f"{name} {peak:.3g} TFLOP/s",
             (x[-1], peak),
-            xytext=(0, 3),
+            xytext=(0, 3 if line != ":" else -3),  # fp64 on tensor cores may be as fast as fp32
             textcoords="offset points",
             ha="right",
-            va="bottom",
+            va="bottom" if line != ":" else "top",
             fontsize=10,
         )
     ax.annotate(

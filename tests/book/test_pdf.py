@@ -144,8 +144,8 @@ def test_numbers_in_contents_and_index_are_the_pages(
     index = pdf.page_numbers(book)[chapters[-1].anchor]
     entries = "\n".join(page.extract_text() for page in book.pages[index - 1 :])
     # A place in a chapter that is not in this PDF is a link, and no number.
-    (warp,) = re.findall(r"^warp(?:, \[\d+\])*, (\d+)", entries, re.MULTILINE)
-    assert "warps" in book.pages[int(warp) - 1].extract_text()
+    (sector,) = re.findall(r"^sector(?:, \[\d+\])*, (\d+)", entries, re.MULTILINE)
+    assert "sectors" in book.pages[int(sector) - 1].extract_text()
 
 
 def test_faults_are_found(printed: tuple[PdfReader, list[str]], tmp_path: Path) -> None:

@@ -303,7 +303,7 @@ def launches():
 
 def test_a_graph_launches_cheaper_than_python(launches):
     assert 0 < launches["graph"] < launches["python"] / 3
-    assert launches["raw"] < launches["numba"] <= 1.2 * launches["python"] < 1e-3
+    assert launches["raw"] < launches["python"] < 1e-3, "a raw launch needs no dispatcher"
 
 
 def test_timing_grows_with_the_work():

@@ -71,6 +71,15 @@ EFFECTS = {
             lambda s: s["dtype"],
         ),
         Effect(
+            "loads",
+            "words in flight per thread",
+            "TB/s",
+            tuple({"dtype": d, "loads": n} for d in ("float32", "float64") for n in (1, 2, 4)),
+            probes.copy_several_bandwidth,
+            lambda s: f"{s['dtype']}, {s['loads']}",
+            "loads",
+        ),
+        Effect(
             "stride",
             "stride in words",
             "TB/s",
@@ -114,10 +123,25 @@ EFFECTS = {
             "stride",
         ),
         Effect(
+            "shared",
+            "stride in words",
+            "ns",
+            tuple({"stride": s} for s in (1, 2, 4, 8, 16, 32)),
+            probes.shared_latency,
+            lambda s: str(s["stride"]),
+            "stride",
+        ),
+        Effect(
             "latency",
             "working set",
             "ns",
-            tuple({"working_set_bytes": 2**k * KIB} for k in (4, 7, 9, 13, 14, 15, 16, 18, 20)),
+            tuple(
+                {"working_set_bytes": size * KIB}
+                for size in (
+                    *(16, 128, 192, 224, 256, 320, 384, 512),  # around the L1's size
+                    *(2**k for k in (13, 14, 15, 16, 18, 20)),  # around the L2's
+                )
+            ),
             probes.latency,
             lambda s: _size(s["working_set_bytes"]),
             "working_set_bytes",
@@ -158,6 +182,19 @@ EFFECTS = {
             probes.fma_rate,
             lambda s: f"{s['dtype']}, {s['accumulators']}",
             "accumulators",
+        ),
+        Effect(
+            "loop",
+            "multiply-adds of a chain per round, many warps",
+            "TFLOP/s",
+            tuple(
+                {"dtype": dtype, "links": links}
+                for dtype in ("float32", "float64")
+                for links in (16, 32)
+            ),
+            probes.fma_rate,
+            lambda s: f"{s['dtype']}, {s['links']}",
+            "links",
         ),
         Effect(
             "tensor",
@@ -201,7 +238,7 @@ EFFECTS = {
 }
 
 # Their bytes are not of device memory, so the copy's bandwidth is no floor for them.
-_NOT_MEMORY = ("banks", "latency", "launch")
+_NOT_MEMORY = ("banks", "shared", "latency", "launch")
 
 _LANGUAGES = {"read": "cuda", "tensor": "cuda"}
 

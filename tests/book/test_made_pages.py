@@ -76,7 +76,7 @@ def test_every_probe_is_listed_with_its_kernels_and_numbers() -> None:
     from dgbook.lab import machine, records
 
     record = records.load("machine/probes")
-    listed = re.findall(r"```\{probe\} (\w+) (.+)", page("probes"))
+    listed = re.findall(r"```\{probe\} (\w+)(.*)", page("probes"))
     assert {name for name, _ in listed} == set(machine.EFFECTS)
     for name, kernels in listed:
         shown = book_tables.probe(name, *kernels.split())

@@ -21,6 +21,7 @@ def cases(dtype):
     return {
         "copy": (probes.copy, (x, x)),
         "copy_grid_stride": (probes.copy_grid_stride, (x, x)),
+        "copy_several_4": (probes.make_copy_several(real, 4), (x, x)),
         "copy_strided": (probes.copy_strided, (x, x, 2)),
         "copy_offset": (probes.copy_offset, (x, x, 1)),
         "gather": (probes.gather, (x, INDICES, x)),
@@ -74,6 +75,24 @@ def test_fp32_kernels(name, cc):
     assert report.registers <= (64 if cc == (7, 5) else 32)
     if name.startswith("fma"):  # all of a round's FMA stand in one loop body: counting is rare
         assert most_fma_in_a_loop(report.ptx) >= probes.LINKS * int(name[-1])
+
+
+@pytest.mark.parametrize("links", [16, 32])
+def test_more_links_per_round_leave_the_loop_less(links):
+    """All FMA of a round stand in one loop body: its own instructions are the rarer."""
+    x, s = np.empty(1, np.float32), np.float32(1)
+    report = compile(probes.make_fma("float32", 8, links), (x, s, s, COUNT, x), (9, 0))
+    assert most_fma_in_a_loop(report.ptx) == 8 * links
+    assert report.spill_bytes == report.stack_bytes == 0
+
+
+def test_several_loads_come_before_the_first_store():
+    """The compiler keeps them in registers, and none waits for a store."""
+    x = np.empty(1, np.float32)
+    report = compile(probes.make_copy_several("float32", 4), (x, x), (9, 0))
+    moves = [line for line in report.ptx.splitlines() if "global" in line and ".f32" in line]
+    assert ["ld" if "ld." in line else "st" for line in moves] == ["ld"] * 4 + ["st"] * 4
+    assert "ld.local" not in report.ptx and "st.local" not in report.ptx
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)

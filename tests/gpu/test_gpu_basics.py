@@ -381,6 +381,12 @@ def test_strides_waste_bandwidth():
     assert shifted.TBps > 0.7 * dense.TBps, "caches hide what a line boundary costs"
 
 
+def test_several_loads_per_thread_keep_more_bytes_in_flight():
+    one, four = (probes.copy_several_bandwidth(GPU, "float32", n) for n in (1, 4))
+    assert not one.in_cache
+    assert four.TBps > 0.95 * one.TBps
+
+
 def test_gather_in_random_order_is_slow():
     in_order, shuffled = (probes.gather_bandwidth(GPU, shuffled=s) for s in (False, True))
     assert shuffled.seconds > 1.5 * in_order.seconds
@@ -398,6 +404,12 @@ def test_bank_conflicts_serialize():
     assert broadcast.seconds < 1.3 * dense.seconds
     assert two.seconds < 3 * dense.seconds
     assert 8 < all_in_one.seconds / dense.seconds < 40
+
+
+def test_a_conflict_lengthens_the_wait_for_shared_memory():
+    one, all_in_one = (probes.shared_latency(GPU, stride) for stride in (1, 32))
+    assert 5e-9 < one.seconds_per_operation < 1e-7
+    assert all_in_one.seconds > 1.5 * one.seconds
 
 
 def test_latency_grows_with_the_working_set():

@@ -37,6 +37,14 @@ def test_copies(real):
         assert np.array_equal(y, x[offset : N + offset])
 
 
+@pytest.mark.parametrize("loads", [1, 3, 8])
+def test_copy_with_several_loads_per_thread(real, loads):
+    x = RANDOM.standard_normal(N).astype(real)
+    y = poisoned(N, real)
+    probes.make_copy_several(real, loads)[-(-N // (loads * THREADS)), THREADS](x, y)
+    assert np.array_equal(y, x)
+
+
 @pytest.mark.parametrize("blocks", [1, 2, 5])
 def test_grid_stride_copy_needs_no_matching_grid(real, blocks):
     x = RANDOM.standard_normal(N).astype(real)
@@ -105,13 +113,14 @@ def test_chase_goes_on_where_it_stopped():
 
 
 @pytest.mark.parametrize("accumulators", range(1, 9))
-def test_fma_chains(real, accumulators):
+@pytest.mark.parametrize("links", [probes.LINKS, 3])
+def test_fma_chains(real, accumulators, links):
     start = RANDOM.uniform(-1, 1, 32).astype(real)
     x, y, rounds = real(0.9), real(0.05), 2
     out = poisoned(32, real)
-    probes.make_fma(real, accumulators)[1, 32](start, x, y, rounds, out)
+    probes.make_fma(real, accumulators, links)[1, 32](start, x, y, rounds, out)
     chains = start[:, None].astype(np.float64) + np.arange(accumulators)
-    for _ in range(rounds * probes.LINKS):
+    for _ in range(rounds * links):
         chains = chains * np.float64(x) + np.float64(y)
     assert np.max(np.abs(out - chains.sum(axis=1))) < 100 * np.finfo(real).eps
 

@@ -146,7 +146,7 @@ def test_on_a_gpu_every_measurement_is_live_beside_the_record(
     for name, effect in machine.EFFECTS.items():
         monkeypatch.setitem(machine.EFFECTS, name, replace(effect, probe=pretend))
     monkeypatch.setattr(probes, "fma_rate", pretend)
-    for name in ("latency", "bank_conflicts", "read_bandwidth"):
+    for name in ("latency", "shared_latency", "bank_conflicts", "read_bandwidth"):
         monkeypatch.setattr(probes, name, lambda device, size: pretend(device, size=size))
     figures = []
     monkeypatch.setattr(plot, "show", lambda figure, alt: figures.append(figure))

@@ -151,7 +151,8 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
     if (words := _bare_floats(source, given)) is not None:
         return Verdict("wrong", "Right values, but", words)
     count = sum(np.size(want) for want in right.values())
-    return Verdict("right", "Right:", f"all {count} values, on random input.")
+    values = "the value" if count == 1 else f"all {count} values"
+    return Verdict("right", "Right:", f"{values}, on random input.")
 
 
 def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdict:
@@ -289,12 +290,13 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
     if missed:
         where = _entry(missed[0], want.shape, task.axes)
         return f"Nobody wrote {len(missed)} of {want.size} words of `{name}`, the first at {where}."
-    if np.abs(have).max() <= 10 * tolerance * scale:
+    if not exact and np.abs(have).max() <= 10 * tolerance * scale:
         return (
             f"All values of `{name}` are zero but for rounding: do the rounds of the loop read "
             "different words?"
         )
-    if bad.all() and (words := _same_everywhere(have.ravel(), want.ravel(), tolerance)):
+    alike = bad.all() and not exact  # no factor explains a wrong index
+    if alike and (words := _same_everywhere(have.ravel(), want.ravel(), tolerance)):
         return f"{words[0]} of `{name}` {words[1]}"
     first = int(np.flatnonzero(bad)[0])
     where = _entry(first, want.shape, task.axes)

@@ -89,6 +89,16 @@ def test_likely_mistakes_are_told(as_it_is, tmp_path, name, old, new, kind) -> N
     assert check(found, as_it_is[TASKS[name]]).kind == kind
 
 
+@pytest.mark.parametrize("slip", ["word + 1", "position[0]"])
+def test_a_wrong_end_of_the_chain_is_a_wrong_index(as_it_is, tmp_path, slip) -> None:
+    path = tmp_path / "changed.py"
+    found = changed(as_it_is, path, "chase", "following[word]", f"following[{slip}]")
+    told = check(found, as_it_is["chase_task"])
+    assert told.kind == "wrong"
+    assert "and should be " in repr(told) and "where the last one has led" in repr(told)
+    assert "times what" not in repr(told) and "rounding" not in repr(told)
+
+
 def statements(kernel) -> str:
     """What a kernel does, without its name, docstring and comments."""
     text = textwrap.dedent(inspect.getsource(kernel.py_func))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dgbook.lab.reproduce import Paper
 
 FAMILIES = {
-    "machine": "the GPU itself: bandwidth, latency, banks, branches, launches (chapter 2)",
+    "machine": "the GPU itself: bandwidth, latency, banks, tensor cores, launches (chapter 2)",
     "linear": "constant-coefficient waves in 1D, 2D and 3D: advection, the wave system",
     "maxwell": "Maxwell's equations on tetrahedra (klockner2009)",
     "acoustics": "acoustic waves on tetrahedra, nodal and Bernstein-Bezier (chan2015)",

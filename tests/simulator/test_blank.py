@@ -199,3 +199,18 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     verdict = check_function(function, 2 * X, X)
     assert verdict.kind == kind and words in repr(verdict)
     assert X[0, 0] == 1, "what it was given stays"
+
+
+def test_integers_are_right_to_the_last_digit():
+    @jit
+    def count(out):
+        out[cuda.threadIdx.x] = 2**30 + cuda.threadIdx.x
+
+    def task(*right):
+        given = {"out": np.zeros(4, np.uint32)}
+        want = {"out": 2**30 + np.array(right)}
+        return Task(1, 4, lambda rng: given, lambda given: want, axes=("word",))
+
+    assert check(count, task(0, 1, 2, 3)).kind == "right"
+    found = check(count, task(0, 1, 2, 4))
+    assert found.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(found)

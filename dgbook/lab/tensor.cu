@@ -1,23 +1,29 @@
-// Chains of products on tensor cores, with operands and sums in registers: the
-// rate of these units alone.
+// Chains of products on tensor cores, with operands and sums in
+// registers: the rate of these units alone.
 //
-// Macros: REAL, VECTOR (16 bytes of them), and NODES, the sums of 16 x 8 numbers
-// that each warp keeps. The products are those of the kernels for waves: in fp32
-// three in TF32 of operands split in two, in fp64 of two fields at once.
+// Macros: REAL, VECTOR (16 bytes of them), and NODES, the number of
+// sums of 16 x 8 numbers that each warp keeps. The products are those
+// of the wave kernels: in fp32 three in TF32, of operands split in two;
+// in fp64 of two fields at once.
 
 #include "gpu/memory.cuh"
 
-__device__ constexpr int partner(int f, int fields) { return (f + 1) % fields; }
+__device__ constexpr int partner(int f, int fields)
+{
+    return (f + 1) % fields;
+}
 
 #include "gpu/tensor.cuh"
 
-constexpr int FIELDS = sizeof(REAL) / 4;        // that share a product
-constexpr int LINKS = 16;                       // products of a chain per round
+constexpr int FIELDS = sizeof(REAL) / 4;   // per product
+constexpr int LINKS = 16;   // products of a chain per round
 
-// A lane's numbers are next to each other: 2 PAIR of the rows, NODES PAIR of the
-// columns. Lane 4 g + t holds, of the rows g and g + 8, entries t and t + 4, and the
-// same of column g; in fp64 entry t of the two fields' rows g, and of column g.
-extern "C" __global__ void products(const REAL* a, const REAL* b, int rounds, REAL* out)
+// Each lane's numbers are contiguous: 2 PAIR of the rows, NODES PAIR of
+// the columns. Lane 4 g + t holds entries t and t + 4 of rows g and
+// g + 8, and the same entries of column g; in fp64 it holds entry t of
+// both fields' rows g, and of column g.
+extern "C" __global__ void products(const REAL* a, const REAL* b,
+                                    int rounds, REAL* out)
 {
     const int lane = threadIdx.x % 32;
     const Operand<2> rows(a + 2 * PAIR * lane);

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 import yaml
-from book_chapters import anchor
+from book_chapters import anchor, number_of
 from pybtex.database import parse_file
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -117,11 +117,10 @@ def add(app: Sphinx, env: BuildEnvironment) -> None:
     index = env.get_domain("index").data["entries"]
     for page in sorted(env.found_docs):
         path = Path(env.doc2path(page))
-        numbered = re.match(r"(\d\d)_.*\.ipynb", path.name)
-        if numbered:
+        if (number := number_of(page)) and path.suffix == ".ipynb":
             notebook = json.loads(path.read_text(encoding="utf-8"))
             for entry, section in entries(notebook).items():
-                place = anchor(env, f"{int(numbered[1])}.{section}")
+                place = anchor(env, f"{number}.{section}")
                 index.setdefault(page, []).append(("single", entry, place, "", None))
 
 

@@ -27,6 +27,7 @@ import json
 import re
 from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 
 BOXES = {
@@ -148,7 +149,15 @@ def read(app: Sphinx, name: str, source: list[str]) -> None:
         source[0] = json.dumps(translate(json.loads(source[0])))
 
 
+def unname(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Take away the one name that sphinx-exercise gives to the contents of all exercises."""
+    for section in doctree.findall(nodes.section):
+        if section["ids"] in (["exercise-content"], ["solution-content"]):
+            section["ids"] = []
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Translate before anything else sees the text."""
     app.connect("source-read", read)
+    app.connect("doctree-resolved", unname)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

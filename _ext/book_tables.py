@@ -3,13 +3,15 @@
 What a page says of records, verdicts, wrong kernels and assignments it takes from where these are
 kept, so that the page cannot drift from them. The directives ``reproductions``,
 ``recorded-hardware``, ``records``, ``wrong-kernels``, ``wrong-solutions``, ``assignments``,
-``read-by-hand`` and ``learning-goals`` stand for a table or list each.
+``read-by-hand`` and ``learning-goals`` stand for a table or list each, and ``probe`` for kernels
+of `dgbook.lab` and what was measured with them.
 
 Each table is a function that returns MyST Markdown, so that it can be tested without Sphinx.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import runpy
 import sys
@@ -17,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from inspect import cleandoc
 from pathlib import Path
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
@@ -138,6 +141,53 @@ def recorded_hardware() -> str:
         for name, several in values.items():
             facts.setdefault(name, []).append(escape(span(several)))
     return table(("", *map(escape, by_gpu)), ((name, *values) for name, values in facts.items()))
+
+
+def probe(name: str, *kernels: str) -> str:
+    """Kernels of dgbook.lab, as they were measured, and the recorded values of an effect.
+
+    Parameters
+    ----------
+    name : str
+        Of `dgbook.lab.machine.EFFECTS`.
+    *kernels : str
+        Functions of `dgbook.lab.probes`, or files beside it in CUDA C++.
+    """
+    from dgbook.lab import machine, records
+    from dgbook.lab.numbers import significant
+
+    effect, record = machine.EFFECTS[name], records.load("machine/probes")
+    lab = ROOT / "dgbook" / "lab"
+    blocks = []
+    for kernel in kernels:
+        cpp = kernel.endswith(".cu")
+        code = (lab / kernel).read_text("utf-8") if cpp else kernel_text(lab / "probes.py", kernel)
+        blocks.append(f"```{'cpp' if cpp else 'python'}\n{code.strip()}\n```")
+    found = machine.rows_of(effect, record)
+    if not found:
+        return "\n\n".join([*blocks, "No record has it yet: `python -m dgbook bench machine`."])
+    rows = [
+        (escape(machine.caption_of(effect, row)), significant(machine.value(effect, row)))
+        for row in found
+    ]
+    shown = table((escape(effect.title), effect.unit), rows)
+    return "\n\n".join([*blocks, f"{label('RECORDED')} {escape(record.source)}", shown])
+
+
+def kernel_text(path: Path, name: str) -> str:
+    """A kernel of a Python file, also one that a function makes, without its docstring."""
+    text = path.read_text(encoding="utf-8")
+    node = next(
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name == name
+    )
+    lines = text.splitlines()[node.decorator_list[0].lineno - 1 : node.end_lineno]
+    said = node.body[0] if ast.get_docstring(node) and len(node.body) > 1 else None
+    if said is not None:
+        first = node.decorator_list[0].lineno
+        del lines[said.lineno - first : said.end_lineno - first + 1]
+    return dedent("\n".join(lines))
 
 
 def span(values: Iterable[str]) -> str:
@@ -313,11 +363,12 @@ def prose(cells: Iterable[Any]) -> str:
 # -------------------------------------------------------------------------------------- Sphinx
 
 
-def directive(make: Callable[..., str], arguments: int = 0) -> type[SphinxDirective]:
+def directive(make: Callable[..., str], arguments: int = 0, more: int = 0) -> type[SphinxDirective]:
     """A directive that stands for the Markdown that `make` returns."""
 
     class Generated(SphinxDirective):
         required_arguments = arguments
+        optional_arguments = more
 
         def run(self) -> list[nodes.Node]:
             self.env.note_reread()  # what it shows may change without its page
@@ -334,6 +385,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("reproductions", directive(reproductions, arguments=1))
     app.add_directive("recorded-hardware", directive(recorded_hardware))
     app.add_directive("records", directive(record_list))
+    app.add_directive("probe", directive(probe, arguments=1, more=4))
     app.add_directive("wrong-kernels", directive(wrong_kernels))
     app.add_directive("wrong-solutions", directive(wrong_solutions))
     app.add_directive("assignments", directive(assignments))

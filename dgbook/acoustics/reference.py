@@ -159,6 +159,40 @@ def lift(operator: Operator, flux: np.ndarray) -> np.ndarray:
     return operator.basis.lift(operator.face_scale[..., None] * flux)
 
 
+def outgoing(
+    operator: Operator, elements: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the flux of a neighbor needs of an element's trace: one number of the four.
+
+    The flux has rank 1. With the own outward normal n and r = c / b of ``problem.flux_weights``,
+    which is the same number that makes -b n^+.v of a p in the neighbor's s, it takes q = p + r n.v
+    for p and nothing for v.
+
+    Parameters
+    ----------
+    operator : Operator
+        With the upwind or the penalty flux.
+    elements, faces : (m,) ints
+
+    Returns
+    -------
+    pack : (m, 1, 4) float64
+        q = pack u.
+    unpack : (m, 4, 1) float64
+        A trace with which the neighbor's flux is the same.
+
+    Raises
+    ------
+    ValueError
+        For the central flux.
+    """
+    r = operator.rank_one[2, elements, faces].astype(np.float64)
+    normal = operator.normals[elements, faces].astype(np.float64)
+    pack = np.concatenate([np.ones((len(r), 1)), r[:, None] * normal], axis=1)
+    unpack = np.repeat(np.eye(4)[None, :, :1], len(r), axis=0)
+    return pack[:, None], unpack
+
+
 def rhs(
     operator: Operator,
     u: np.ndarray,

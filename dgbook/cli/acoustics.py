@@ -14,7 +14,7 @@ from dgbook.acoustics.problem import CONDITIONS, FLUXES
 from dgbook.acoustics.reference import BASES
 from dgbook.acoustics.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.cli import options, running, waves
-from dgbook.cli.fields.acoustics import write_fields
+from dgbook.cli.fields.acoustics import shown
 from dgbook.gpu import device as find_device
 from dgbook.gpu.plan import choose
 from dgbook.lab import acoustics as measure
@@ -81,7 +81,7 @@ def _about(solver: Solver, words: dict[str, str], wave: PlaneWave | None) -> lis
 
 FAMILY = waves.Family(
     solver=Solver,
-    write_fields=write_fields,
+    shown=shown,
     cube=(-1.0, 1.0),
     matter=("kappa", "rho"),
     choices={"basis": BASES, "flux": FLUXES},

@@ -8,7 +8,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from dgbook.gpu import device
-from dgbook.lab.machine import EFFECTS, caption_of, measure, value
+from dgbook.lab.machine import EFFECTS, caption_of, measurable, measure, value
 from dgbook.lab.records import environment, save
 from dgbook.lab.roofline import ceilings
 
@@ -26,6 +26,9 @@ def bench(arguments: argparse.Namespace) -> int:
     rows = []
     for name in tqdm(arguments.effects, desc="effects"):
         effect = EFFECTS[name]
+        if not measurable(effect, here):
+            tqdm.write(f"{name:11} needs compute capability {effect.capability}")
+            continue
         for row in measure(effect, here, roof):
             rows.append(row)
             tqdm.write(

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dgbook.lab.reproduce import Paper
 
 FAMILIES = {
-    "machine": "the GPU itself: bandwidth, latency, banks, branches, launches (chapter 2)",
+    "machine": "the GPU itself: bandwidth, latency, banks, tensor cores, launches (chapter 2)",
     "linear": "constant-coefficient waves in 1D, 2D and 3D: advection, the wave system",
     "maxwell": "Maxwell's equations on tetrahedra (klockner2009)",
     "acoustics": "acoustic waves on tetrahedra, nodal and Bernstein-Bezier (chan2015)",
@@ -53,9 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     wrongly. 3: what was asked for is not in this version. 130, 141: stopped by Ctrl-C, or since
     nobody reads what it prints.
     """
+    argv = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            return _code(argv)
+            if argv[:1] != ["run"]:
+                return _code(argv)
+            from dgbook.cli import ranks
+
+            return ranks.run(lambda complain: _code(argv, complain))
         finally:
             sys.stdout.flush()  # here, where somebody hears it if this fails
     except BrokenPipeError:  # of `| head`
@@ -64,9 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
 
 
-def _code(argv: Sequence[str] | None) -> int:
-    """The exit code of one command, which has been run."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+def _complain(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _code(argv: list[str], complain: Callable[[str], None] = _complain) -> int:
+    """The exit code of one command, which has been run; `complain` tells what went wrong."""
     try:
         # A family parses what follows its name: only it knows its options.
         if argv and argv[0] in VERBS:
@@ -76,10 +84,10 @@ def _code(argv: Sequence[str] | None) -> int:
     except (FileNotFoundError, MemoryError, RuntimeError, ValueError) as error:
         told = f"python -m dgbook: {error}"  # names of files stay whole
         kept = {"break_on_hyphens": False, "break_long_words": False}
-        print(textwrap.fill(told, 100, **kept), file=sys.stderr)
+        complain(textwrap.fill(told, 100, **kept))
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
-        print("python -m dgbook: interrupted", file=sys.stderr)
+        complain("python -m dgbook: interrupted")
         return 130
 
 
@@ -142,6 +150,10 @@ def _family(verb: str, family: str, argv: list[str]) -> int:
     )
     getattr(module, f"add_{verb}_arguments")(parser)
     arguments = parser.parse_args(argv)
+    if verb == "run":
+        from dgbook.cli import ranks
+
+        ranks.refuse_several(family, arguments)
     if verb == "bench":
         from dgbook.lab.records import check_folder
 

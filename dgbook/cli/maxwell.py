@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dgbook.cli import options, running, waves
-from dgbook.cli.fields.maxwell import write_fields
+from dgbook.cli.fields.maxwell import shown
 from dgbook.gpu import device as find_device
 from dgbook.lab import maxwell as measure
 from dgbook.lab import measuring
@@ -92,7 +92,7 @@ def _about(solver: Solver, words: dict[str, str], wave: PlaneWave | None) -> lis
 VECTOR = {"type": float, "nargs": 3, "metavar": ("X", "Y", "Z")}
 FAMILY = waves.Family(
     solver=Solver,
-    write_fields=write_fields,
+    shown=shown,
     cube=(0.0, 1.0),
     matter=("epsilon", "mu"),
     choices={"basis": ("auto", *BASES), "flux": FLUXES},

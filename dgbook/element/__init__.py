@@ -7,6 +7,7 @@ what is out of range or has the wrong shape.
 
 from .bernstein import BernsteinElement, bernstein_basis, bernstein_mass, elevation
 from .jacobi import gauss_jacobi, gauss_lobatto, grad_jacobi, jacobi
+from .lebesgue import lebesgue_constant, lebesgue_function
 from .modal import grad_vandermonde, modal_indices, vandermonde
 from .nodal import NodalElement
 from .nodes import warp_and_blend
@@ -46,6 +47,8 @@ __all__ = [
     "grad_vandermonde",
     "jacobi",
     "lattice_numbers",
+    "lebesgue_constant",
+    "lebesgue_function",
     "modal_indices",
     "multi_indices",
     "reference_measure",

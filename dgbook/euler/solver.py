@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from dgbook.euler.problem import FIELDS, entropy_density, sound_speed, velocity
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming
+from dgbook.nodal.launching import pieces
 from dgbook.nodal.solving import (
     ELEMENTS_AT_A_TIME,
     BlowUpError,
@@ -130,6 +132,7 @@ class Solver(NodalSolver):
     everything, so that both ask "not p > 0" and not "p <= 0".
     """
 
+    checked = True
     fields = FIELDS
     reference = reference
 
@@ -175,6 +178,9 @@ class Solver(NodalSolver):
     def _fault(self, u: np.ndarray) -> tuple[str, int] | None:
         return reference.unphysical(self.operator, u)
 
+    def _failure(self, what: str, time: float, element: int, state: np.ndarray) -> FlowError:
+        return FlowError(what, time, element, state)
+
     def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
         return self.stable_dt(u)
 
@@ -189,8 +195,7 @@ class Solver(NodalSolver):
         """
         u, tables = self._state(u).astype(np.float64), self.operator.tables
         total = 0.0
-        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
-            some = slice(first, first + ELEMENTS_AT_A_TIME)
+        for some in pieces(self.mesh.owned, ELEMENTS_AT_A_TIME):
             density = entropy_density(u[:, some] @ tables.phi_volume.T.astype(np.float64))
             total += float(self.jacobian[some] @ (density @ tables.w_volume.astype(np.float64)))
         return total
@@ -215,7 +220,7 @@ class Solver(NodalSolver):
         return DeviceSteps(self.launcher, u, t + done * dt, dt)
 
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
-        return HostSteps(self, u, dt, rk4.advance)
+        return HostSteps(self, u, dt, rk4.stages)
 
 
 class FlowWatch(Watch):
@@ -264,11 +269,11 @@ class DeviceSteps(DeviceStepper):
         self.work = launcher.work(state)
         super().__init__(launcher, [state], self.incoming[0].live, len(rk4.B))
 
-    def _stages(self, start: int, t: float) -> Callable[[], None]:
+    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Any]]:
         for given, late in zip(self.incoming, LATE, strict=True):
             given.stage(t, late * self.dt)
         data = tuple(given.data for given in self.incoming)
-        return partial(self.launcher.step, self.states[start], self.work, data, self.dt)
+        return partial(self.launcher.stages, self.states[start], self.work, data, self.dt)
 
     def step(self, t: float) -> None:
         """One step from time t.

@@ -118,8 +118,8 @@ class CudaKernel:
         return tuple(options)
 
     @cached_property
-    def _function(self) -> Any:
-        """CuPy's kernel; compiled and loaded when it is first used."""
+    def function(self) -> Any:
+        """CuPy's kernel, which checks no argument; compiled and loaded when it is first used."""
         import cupy
 
         options = self.compiler_options
@@ -138,7 +138,7 @@ class CudaKernel:
 
         def launch(*args: Any) -> None:
             converted = self._arguments(args)
-            function = self._function
+            function = self.function
             if shared > STATIC_SHARED_LIMIT:
                 function.max_dynamic_shared_size_bytes = shared
             if launching._preparing:

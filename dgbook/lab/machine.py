@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dgbook.gpu import Device
 from dgbook.lab import probes
 from dgbook.lab.floor import Ceilings, floor_seconds
-from dgbook.lab.numbers import Number, live
+from dgbook.lab.numbers import Number
 from dgbook.lab.records import Record
-from dgbook.lab.tables import Table, table
 
 KIB = 2**10
 
@@ -35,6 +36,10 @@ class Effect:
         ``probe(device, **settings)``.
     show : function
         How a row's setting (its `plan`, with `resident_threads`) is written in a table.
+    axis : str
+        What of that setting is the abscissa of a curve; empty where settings are kinds.
+    capability : tuple of two ints
+        The first compute capability that has what is asked about.
     """
 
     name: str
@@ -43,11 +48,8 @@ class Effect:
     settings: tuple[dict[str, Any], ...]
     probe: Callable[..., probes.Probe]
     show: Callable[[dict[str, Any]], str]
-
-
-def _launches(device: Device, kind: str) -> probes.Probe:
-    cost = probes.launch_cost(device)
-    return probes.Probe(getattr(cost, kind), operations=1)
+    axis: str = ""
+    capability: tuple[int, int] = (0, 0)
 
 
 def _size(nbytes: int) -> str:
@@ -69,12 +71,22 @@ EFFECTS = {
             lambda s: s["dtype"],
         ),
         Effect(
+            "loads",
+            "words in flight per thread",
+            "TB/s",
+            tuple({"dtype": d, "loads": n} for d in ("float32", "float64") for n in (1, 2, 4)),
+            probes.copy_several_bandwidth,
+            lambda s: f"{s['dtype']}, {s['loads']}",
+            "loads",
+        ),
+        Effect(
             "stride",
             "stride in words",
             "TB/s",
             tuple({"stride": s} for s in (1, 2, 4, 8, 16, 32)),
             probes.copy_bandwidth,
             lambda s: str(s["stride"]),
+            "stride",
         ),
         Effect(
             "offset",
@@ -83,6 +95,7 @@ EFFECTS = {
             tuple({"offset": o} for o in (0, 1, 8, 32)),
             probes.copy_bandwidth,
             lambda s: str(s["offset"]),
+            "offset",
         ),
         Effect(
             "gather",
@@ -107,14 +120,40 @@ EFFECTS = {
             tuple({"stride": s} for s in (0, 1, 2, 3, 4, 8, 16, 32)),
             probes.bank_conflicts,
             lambda s: str(s["stride"]),
+            "stride",
+        ),
+        Effect(
+            "shared",
+            "stride in words",
+            "ns",
+            tuple({"stride": s} for s in (1, 2, 4, 8, 16, 32)),
+            probes.shared_latency,
+            lambda s: str(s["stride"]),
+            "stride",
         ),
         Effect(
             "latency",
             "working set",
             "ns",
-            tuple({"working_set_bytes": 2**k * KIB} for k in (4, 7, 9, 13, 14, 15, 16, 18, 20)),
+            tuple(
+                {"working_set_bytes": size * KIB}
+                for size in (
+                    *(16, 128, 192, 224, 256, 320, 384, 512),  # around the L1's size
+                    *(2**k for k in (13, 14, 15, 16, 18, 20)),  # around the L2's
+                )
+            ),
             probes.latency,
             lambda s: _size(s["working_set_bytes"]),
+            "working_set_bytes",
+        ),
+        Effect(
+            "read",
+            "working set",
+            "TB/s",
+            tuple({"working_set_bytes": 2**k * KIB} for k in (12, 13, 14, 15, 16, 18, 20)),
+            probes.read_bandwidth,
+            lambda s: _size(s["working_set_bytes"]),
+            "working_set_bytes",
         ),
         Effect(
             "occupancy",
@@ -123,6 +162,7 @@ EFFECTS = {
             tuple({"shared_bytes": n * KIB} for n in (0, 8, 16, 24, 32, 48)),
             probes.occupancy,
             lambda s: str(s["resident_threads"]),
+            "resident_threads",
         ),
         Effect(
             "fma",
@@ -141,6 +181,30 @@ EFFECTS = {
             ),
             probes.fma_rate,
             lambda s: f"{s['dtype']}, {s['accumulators']}",
+            "accumulators",
+        ),
+        Effect(
+            "loop",
+            "multiply-adds of a chain per round, many warps",
+            "TFLOP/s",
+            tuple(
+                {"dtype": dtype, "links": links}
+                for dtype in ("float32", "float64")
+                for links in (16, 32)
+            ),
+            probes.fma_rate,
+            lambda s: f"{s['dtype']}, {s['links']}",
+            "links",
+        ),
+        Effect(
+            "tensor",
+            "sums per warp",
+            "TFLOP/s",
+            tuple({"dtype": d, "tiles": n} for d in ("float32", "float64") for n in (1, 2, 4, 8)),
+            probes.tensor_rate,
+            lambda s: f"{s['dtype']}, {s['tiles']}",
+            "tiles",
+            probes.TENSOR_CAPABILITY,
         ),
         Effect(
             "divergence",
@@ -152,6 +216,7 @@ EFFECTS = {
             ),
             probes.divergence,
             lambda s: f"{s['branches']}, {s['unit']}",
+            "branches",
         ),
         Effect(
             "atomics",
@@ -165,19 +230,37 @@ EFFECTS = {
             "launch",
             "launched",
             "us",
-            ({"kind": "python"}, {"kind": "graph"}),
-            _launches,
-            lambda s: "from Python" if s["kind"] == "python" else "by a graph",
+            tuple({"kind": k} for k in probes.LAUNCH_KINDS),
+            probes.launch_cost,
+            lambda s: s["kind"],
         ),
     )
 }
 
 # Their bytes are not of device memory, so the copy's bandwidth is no floor for them.
-_NOT_MEMORY = ("banks", "latency", "launch")
+_NOT_MEMORY = ("banks", "shared", "latency", "launch")
+
+_LANGUAGES = {"read": "cuda", "tensor": "cuda"}
 
 
-def measure(effect: Effect, device: Device, ceilings: Ceilings) -> Iterator[dict[str, Any]]:
+def measurable(effect: Effect, device: Device) -> bool:
+    """Whether the device has what the effect asks about."""
+    return device.kind == "cuda" and device.compute_capability >= effect.capability
+
+
+def measure(
+    effect: Effect, device: Device, ceilings: Ceilings | None = None, **keys: Any
+) -> Iterator[dict[str, Any]]:
     """Measure an effect; yields its rows one by one, in the form that records have.
+
+    Parameters
+    ----------
+    effect : Effect
+    device : Device
+    ceilings : Ceilings, optional
+        The device's; without them rows have no floors, and are none for a record.
+    **keys
+        Only settings with these values: ``dtype="float32"``.
 
     Raises
     ------
@@ -185,19 +268,21 @@ def measure(effect: Effect, device: Device, ceilings: Ceilings) -> Iterator[dict
         If the device is no CUDA device.
     """
     for settings in effect.settings:
-        yield _row(effect, settings, effect.probe(device, **settings), ceilings)
+        if keys.items() <= settings.items():
+            yield _row(effect, settings, effect.probe(device, **settings), ceilings)
 
 
 def _row(
-    effect: Effect, settings: dict[str, Any], probe: probes.Probe, ceilings: Ceilings
+    effect: Effect, settings: dict[str, Any], probe: probes.Probe, ceilings: Ceilings | None
 ) -> dict[str, Any]:
     dtype = settings.get("dtype", "float32")
     memory = effect.name not in _NOT_MEMORY
     nbytes = probe.moved if memory else 0
-    floor = floor_seconds(nbytes, probe.flops, dtype, ceilings) if nbytes + probe.flops else None
+    counted = ceilings and nbytes + probe.flops and effect.name != "tensor"
+    floor = floor_seconds(nbytes, probe.flops, dtype, ceilings) if counted else None
     return {
         "path": effect.name,
-        "language": "numba",
+        "language": _LANGUAGES.get(effect.name, "numba"),
         "order": None,
         "dtype": dtype,
         "size": {"in_cache": probe.in_cache},
@@ -225,37 +310,100 @@ def value(effect: Effect, row: dict[str, Any]) -> float:
     return seconds / row["operations"] * {"ns": 1e9, "us": 1e6}[effect.unit]
 
 
-def rows_of(effect: Effect, record: Record) -> tuple[dict[str, Any], ...]:
-    """The record's rows of an effect, in the order of its settings."""
-    return tuple(record.row(path=effect.name, plan=dict(s)) for s in effect.settings)
-
-
-def compare(effect: Effect, record: Record, device: Device, ceilings: Ceilings | None) -> Table:
-    """An effect as a table: its settings, what was recorded, and on a CUDA device what is live.
+def rows_of(effect: Effect, record: Record, **keys: Any) -> tuple[dict[str, Any], ...]:
+    """The record's rows of an effect, in the order of its settings; some may not be there yet.
 
     Parameters
     ----------
     effect : Effect
     record : Record
         "machine/probes".
-    device : Device
-        Where there is a CUDA device the effect is measured now and stands beside.
-    ceilings : Ceilings or None
-        The device's, where it is a CUDA device.
+    **keys
+        Only settings with these values.
     """
-    here = list(measure(effect, device, ceilings)) if device.kind == "cuda" else []
-    columns = [effect.title, f"recorded, {effect.unit}"]
-    columns += [f"here, {effect.unit}"] if here else []
-    body = []
-    for i, row in enumerate(rows_of(effect, record)):
-        cells: list[str | Number] = [caption_of(effect, row)]
-        cells.append(Number(value(effect, row), effect.unit, "RECORDED", record.source))
-        if here:
-            cells.append(live(value(effect, here[i]), effect.unit, device))
-        body.append(cells)
-    return table(body, columns, caption=f"{effect.name}: {effect.title}")
+    wanted = [settings for settings in effect.settings if keys.items() <= settings.items()]
+    return tuple(row for s in wanted for row in record.select(path=effect.name, plan=dict(s)))
+
+
+def recorded_value(record: Record, name: str, **settings: Any) -> Number:
+    """What a record says of one setting of an effect, by the effect's name.
+
+    Raises
+    ------
+    ValueError
+        If it has no such row.
+    """
+    effect = EFFECTS[name]
+    row = record.row(path=name, plan=settings)
+    return Number(value(effect, row), effect.unit, "RECORDED", record.source)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An effect as one device shows it.
+
+    Attributes
+    ----------
+    label, source : str
+        "RECORDED" or "LIVE", and the device.
+    unit : str
+        Of y.
+    kinds : tuple of str
+        The settings in words.
+    x, y : array
+        What is varied, by the effect's axis or counted from 0; and what is read off.
+    """
+
+    label: str
+    source: str
+    unit: str
+    kinds: tuple[str, ...]
+    x: np.ndarray
+    y: np.ndarray
+
+    @property
+    def largest(self) -> Number:
+        """The largest value, labeled: a ceiling, where the effect looks for one."""
+        return Number(float(self.y.max()), self.unit, self.label, self.source)
+
+
+def curves(effect: Effect, record: Record, device: Device, **keys: Any) -> tuple[Curve, ...]:
+    """An effect as it was recorded, and beside it, on a CUDA device, as it is measured now.
+
+    Parameters
+    ----------
+    effect : Effect
+    record : Record
+        "machine/probes"; an effect that it does not have yet gives no curve of it.
+    device : Device
+    **keys
+        Only settings with these values: ``dtype="float32"``.
+    """
+    found = [("RECORDED", record.source, rows_of(effect, record, **keys))]
+    if measurable(effect, device):
+        found.append(("LIVE", device.name, tuple(measure(effect, device, **keys))))
+    return tuple(
+        Curve(
+            label,
+            source,
+            effect.unit,
+            tuple(caption_of(effect, row) for row in rows),
+            np.array([_place(effect, i, row) for i, row in enumerate(rows)], float),
+            np.array([value(effect, row) for row in rows]),
+        )
+        for label, source, rows in found
+        if rows
+    )
+
+
+def _place(effect: Effect, number: int, row: dict[str, Any]) -> float:
+    return _setting(row)[effect.axis] if effect.axis else number
+
+
+def _setting(row: dict[str, Any]) -> dict[str, Any]:
+    return row["plan"] | {"resident_threads": row["resident_threads"]}
 
 
 def caption_of(effect: Effect, row: dict[str, Any]) -> str:
     """What was varied, as the first column of a table has it."""
-    return effect.show(row["plan"] | {"resident_threads": row["resident_threads"]})
+    return effect.show(_setting(row))

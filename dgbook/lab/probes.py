@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy as np
 from dgbook.gpu.device import Device, as_device
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
+from dgbook.gpu.source import CudaKernel, load
 from dgbook.gpu.timing import (
     CACHE_FACTOR,
     Timing,
@@ -33,10 +35,15 @@ SECTOR = 32  # bytes: the least that memory moves
 LINE = 128  # bytes: four sectors, what a warp reads of float32 in one go
 WORDS = BANKS * WARP  # 4-byte words that 32 lanes touch at the largest stride
 LINKS = 16  # dependent operations in one round of a loop: its own instructions become rare
+NEAR = 512 * 2**10  # bytes: twice the largest L1 cache, which is empty when a kernel starts
+SAMPLES = 30  # of a latency, which together go once around the chain
 COPY_REGISTERS = 32  # of a thread that copies, at most: they never limit how many are resident
 TILE = 32  # rows and columns of the tile that a block transposes
 TILE_ROWS = 8  # rows of threads in that block
 LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
+LAUNCH_KINDS = ("python", "numba", "raw", "graph")
+TENSOR_CAPABILITY = (8, 0)  # the first compute capability with fp64 and TF32 tensor cores
+HERE = Path(__file__).parent  # of the kernels in CUDA C++
 
 
 # ------------------------------------------------------------------------------ memory: patterns
@@ -55,6 +62,42 @@ def copy_grid_stride(x, y):
     """A fixed number of threads, each a whole grid apart: the grid need not fit the data."""
     for i in range(cuda.grid(1), y.size, cuda.gridsize(1)):
         y[i] = x[i]
+
+
+def make_copy_several(dtype: Any, loads: int) -> Kernel:
+    """The copy whose threads have several loads in flight before their first store.
+
+    The loads stand together since a thread's store could, for all that the compiler knows, change
+    what a later load reads: x and y may overlap.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    loads : int
+        Words per thread, 1 to 8.
+
+    Returns
+    -------
+    Kernel
+        ``copy_several[blocks, threads](x, y)``, with ``loads`` words for each thread of the grid.
+    """
+    if not 1 <= loads <= 8:
+        raise ValueError(f"loads = {loads}; allowed: 1 to 8")
+    real = np.dtype(dtype).type
+
+    @jit
+    def copy_several(x, y):
+        held = cuda.local.array(loads, real)
+        i = cuda.blockIdx.x * cuda.blockDim.x * loads + cuda.threadIdx.x
+        # Neighboring threads touch neighboring words in each load.
+        for j in range(loads):
+            if i + j * cuda.blockDim.x < y.size:
+                held[j] = x[i + j * cuda.blockDim.x]
+        for j in range(loads):
+            if i + j * cuda.blockDim.x < y.size:
+                y[i + j * cuda.blockDim.x] = held[j]
+
+    return copy_several
 
 
 @jit
@@ -140,7 +183,7 @@ def make_transpose(dtype: Any, padding: int) -> Kernel:
 def walk_shared(ended, stride, rounds):
     """Each lane walks through shared memory word by word, `stride` words from its neighbor.
 
-    The next address is read from memory, so no read can be skipped: 16 of them a round. All lanes
+    The next address is read from memory, so no read can be skipped: 16 of them per round. All lanes
     move on together, so a warp has the same bank conflicts at each: see `conflict_degree`.
     """
     following = cuda.shared.array(WORDS, np.uint32)
@@ -148,7 +191,8 @@ def walk_shared(ended, stride, rounds):
     for w in range(t, WORDS, cuda.blockDim.x):
         following[w] = (w + 1) % WORDS
     cuda.syncthreads()
-    word = np.uint32(t % WARP * stride % WORDS)
+    lane = t % WARP
+    word = np.uint32((lane * stride) % WORDS)
     for _ in range(rounds):
         for _ in range(LINKS):  # the compiler unrolls this
             word = following[word]
@@ -169,7 +213,7 @@ def chase(following, rounds, position):
     position[0] = word
 
 
-def make_fma(dtype: Any, accumulators: int) -> Kernel:
+def make_fma(dtype: Any, accumulators: int, links: int = LINKS) -> Kernel:
     """The kernel that only multiplies and adds: chains of dependent FMA, in registers.
 
     Parameters
@@ -177,13 +221,15 @@ def make_fma(dtype: Any, accumulators: int) -> Kernel:
     dtype : float32 or float64
     accumulators : int
         Independent chains in each thread, 1 to 8: the instruction-level parallelism.
+    links : int
+        FMA of each chain per round of the loop: with more of them the loop itself costs less.
 
     Returns
     -------
     Kernel
         ``fma[blocks, threads](start, x, y, rounds, out)``: chain j of thread i begins at
-        ``start[i] + j`` and becomes ``a x + y``, 16 times a round; ``out[i]`` is the sum of the
-        thread's chains. Give x and y as ``dtype.type``.
+        ``start[i] + j`` and becomes ``a x + y``, `links` times per round; ``out[i]`` is the sum of
+        the thread's chains. Give x and y as ``dtype.type``.
     """
     if not 1 <= accumulators <= 8:
         raise ValueError(f"accumulators = {accumulators}; allowed: 1 to 8")
@@ -196,7 +242,7 @@ def make_fma(dtype: Any, accumulators: int) -> Kernel:
         for j in range(accumulators):
             chains[j] = start[i] + real(j)
         for _ in range(rounds):
-            for _ in range(LINKS):  # the compiler unrolls both inner loops
+            for _ in range(links):  # the compiler unrolls both inner loops
                 for j in range(accumulators):
                     chains[j] = cuda.fma(chains[j], x, y)
         total = real(0)
@@ -296,6 +342,51 @@ def nothing(x):
     """A kernel that is only launched."""
 
 
+# -------------------------------------------------------------------------- kernels in CUDA C++
+
+
+def read_again() -> CudaKernel:
+    """The kernel that reads an array again and again, past the L1 cache.
+
+    Returns
+    -------
+    CudaKernel
+        ``read_again[blocks, threads](x, rounds, vectors, out)``: x holds ``vectors`` vectors of
+        four float32; ``out[i]`` is the sum of what thread i has read in all rounds.
+    """
+    return load(HERE / "read.cu", "read_again")
+
+
+def tensor_products(dtype: Any, tiles: int) -> CudaKernel:
+    """The kernel that only multiplies on tensor cores, with operands and sums in registers.
+
+    Numba cannot say it. A product has 16 rows, 8 columns and `depth` terms: 8 in fp32, as three
+    products in TF32 of operands that are split in two, and 4 in fp64, as mma.m16n8k4 where the
+    device has it and as two mma.m8n8k4 otherwise (compute capability 8).
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    tiles : int
+        Sums of 16 x 8 numbers in each warp, 1 to 8: its independent chains.
+
+    Returns
+    -------
+    CudaKernel
+        ``products[blocks, threads](a, b, rounds, out)``: lane l gets the entries
+        ``a[4 PAIR l : ...]`` of the rows and ``b[...]`` of the columns in the order of the
+        instruction's fragments, see tensor.cu; each sum grows by their product 16 times per round;
+        ``out[i]`` is the sum of the thread's numbers.
+    """
+    if not 1 <= tiles <= 8:
+        raise ValueError(f"tiles = {tiles}; allowed: 1 to 8")
+    real = np.dtype(dtype)
+    defines = {"REAL": real, "VECTOR": f"{_C_TYPES[real.itemsize]}", "NODES": tiles}
+    return load(HERE / "tensor.cu", "products", defines)
+
+
+_C_TYPES = {4: "float4", 8: "double2"}  # 16 bytes of a precision
+
 # ------------------------------------------------------------------------------------------ models
 
 
@@ -337,6 +428,16 @@ def chase_chain(lines: int) -> np.ndarray:
     following = np.zeros(lines * (LINE // 4), np.uint32)
     following[order] = np.roll(order, -1)
     return following
+
+
+def chase_rounds(working_set_bytes: int) -> int:
+    """Rounds of `LINKS` reads in one launch, so that its samples visit the whole chain.
+
+    What may fit in the L1 is walked 64 times per launch, since the L1 is empty when a kernel
+    starts; of larger data each of the samples visits another part.
+    """
+    lines = working_set_bytes // LINE
+    return max(256, 4 * lines if working_set_bytes <= NEAR else -(-lines // (SAMPLES * LINKS)))
 
 
 # ------------------------------------------------------------------------------------------ drivers
@@ -452,6 +553,26 @@ def copy_bandwidth(
     )
 
 
+def copy_several_bandwidth(device: Device, dtype: Any, loads: int) -> Probe:
+    """Copy with several loads in flight per thread: bandwidth is bytes in flight over latency.
+
+    Parameters
+    ----------
+    device : Device
+    dtype : float32 or float64
+        Of 8 times as many bytes as the L2 has.
+    loads : int
+        Words per thread, 1 to 8.
+    """
+    kernel, item = make_copy_several(dtype, loads), np.dtype(dtype).itemsize
+    device = _require_cuda(device, "copy_several_bandwidth")
+    n = _elements_beyond_cache(device, item, 2 * CACHE_FACTOR)
+    x, y = device.array(np.arange(n, dtype=dtype)), device.empty(n, dtype)
+    timing = measure(lambda: kernel[-(-n // (256 * loads)), 256](x, y), device)
+    in_cache = not beyond_cache(n * item, device)
+    return Probe(timing, bytes=2 * n * item, moved=2 * n * item, in_cache=in_cache)
+
+
 def gather_bandwidth(device: Device, shuffled: bool = True) -> Probe:
     """Read through a list of indices: in random order, or in order to see what the list costs.
 
@@ -517,11 +638,33 @@ def bank_conflicts(device: Device, stride: int) -> Probe:
     )
 
 
+def shared_latency(device: Device, stride: int) -> Probe:
+    """Seconds from asking shared memory for a word to having it, by a single warp.
+
+    With stride 1 it is the latency alone; with a conflict the warp waits for its last lane. One
+    operation is one read.
+
+    Parameters
+    ----------
+    device : Device
+    stride : int
+        Words between neighboring lanes, 0 to 32.
+    """
+    degree = conflict_degree(stride)
+    device = _require_cuda(device, "shared_latency")
+    rounds = 4096
+    ended = device.empty(WARP, np.uint32)
+    timing = measure(lambda: walk_shared[1, WARP](ended, stride, rounds), device)
+    reads = LINKS * rounds
+    return Probe(timing, bytes=4 * WARP * reads, operations=reads, slowdown=float(degree))
+
+
 def latency(device: Device, working_set_bytes: int) -> Probe:
     """Seconds from asking for a word to having it, by one thread, for data of a given size.
 
     Below the size of L1 it is L1's latency, below that of L2 it is L2's, above it is memory's, with
-    the cost of looking up addresses. One operation is one read.
+    the cost of looking up addresses. One operation is one read. The chain goes through all of the
+    data, and the samples together go at least once around it.
     """
     lines = working_set_bytes // LINE
     if lines < 2:
@@ -531,11 +674,10 @@ def latency(device: Device, working_set_bytes: int) -> Probe:
     device = _require_cuda(device, "latency")
     following = device.array(chase_chain(lines))
     position = device.zeros(1, np.uint32)
-    # L1 is empty when a kernel starts, so a set that fits there is walked many times in one launch.
-    rounds = max(256, 4 * lines) if working_set_bytes <= 256 * 2**10 else 256
+    rounds = chase_rounds(working_set_bytes)
     if working_set_bytes <= 2 * cache_bytes(device):  # once around: what fits in the L2 is there
         chase[1, 1](following, -(-lines // LINKS), position)
-    timing = measure(lambda: chase[1, 1](following, rounds, position), device)
+    timing = measure(lambda: chase[1, 1](following, rounds, position), device, SAMPLES)
     return Probe(
         timing,
         bytes=4 * LINKS * rounds,
@@ -552,6 +694,7 @@ def fma_rate(
     threads: int = 256,
     blocks_per_multiprocessor: int = 32,
     steps: int | None = None,
+    links: int = LINKS,
 ) -> Probe:
     """Multiply-adds a second, by chains of them in registers.
 
@@ -567,11 +710,13 @@ def fma_rate(
     threads, blocks_per_multiprocessor : int
         In a block, and blocks for each multiprocessor.
     steps : int, optional
-        Of 16 FMA each; so many that a launch takes a good fraction of a millisecond without it.
+        Rounds; so many that a launch takes a good fraction of a millisecond without it.
+    links : int
+        FMA of each chain per round.
     """
     device = _require_cuda(device, "fma_rate")
     real = np.dtype(dtype).type
-    kernel = make_fma(dtype, accumulators)
+    kernel = make_fma(dtype, accumulators, links)
     blocks = blocks_per_multiprocessor * device.multiprocessors
     count = blocks * threads
     rounds = steps or max(256, 2**21 // (blocks_per_multiprocessor * threads))
@@ -579,7 +724,7 @@ def fma_rate(
     out = device.empty(count, dtype)
     x, y = real(0.999), real(0.001)
     timing = measure(lambda: kernel[blocks, threads](start, x, y, np.int32(rounds), out), device)
-    flops = 2 * LINKS * accumulators * rounds * count
+    flops = 2 * links * accumulators * rounds * count
     return Probe(timing, bytes=2 * count * real(0).itemsize, flops=flops)
 
 
@@ -657,46 +802,105 @@ def atomics(device: Device, kind: str) -> Probe:
     return Probe(timing, bytes=4 * n, operations=n, in_cache=not beyond_cache(4 * n, device))
 
 
-@dataclass(frozen=True)
-class LaunchCost:
-    """Seconds for one launch of a kernel that does nothing, of many in a row.
+def read_bandwidth(device: Device, working_set_bytes: int) -> Probe:
+    """Read data of a given size again and again by all multiprocessors, past their L1 caches.
 
-    Attributes
-    ----------
-    python : Timing
-        Launched from Python through Numba.
-    graph : Timing
-        Replayed from a captured CUDA graph.
+    Below the size of the L2 it is the L2's bandwidth, far above it memory's, for reads alone.
     """
+    least = 2**20
+    if working_set_bytes < least or working_set_bytes % 16:
+        raise ValueError(
+            f"working_set_bytes = {working_set_bytes}; allowed: multiples of 16 from {least}"
+        )
+    device = _require_cuda(device, "read_bandwidth")
+    kernel, vectors = read_again(), working_set_bytes // 16
+    # Few threads with four loads of 16 bytes under way each: so small sets keep all of them busy.
+    threads, blocks = 256, 2 * device.multiprocessors
+    rounds = max(1, 2**30 // working_set_bytes)
+    x = device.array(np.arange(4 * vectors, dtype=np.float32))
+    out = device.empty(blocks * threads, np.float32)
+    timing = measure(lambda: kernel[blocks, threads](x, rounds, vectors, out), device)
+    in_cache = not beyond_cache(working_set_bytes, device)
+    nbytes = working_set_bytes * rounds
+    return Probe(timing, bytes=nbytes, moved=0 if in_cache else nbytes, in_cache=in_cache)
 
-    python: Timing
-    graph: Timing
+
+def tensor_rate(device: Device, dtype: Any, tiles: int = 4) -> Probe:
+    """Multiply-adds a second on tensor cores: fp64, or fp32 by three products in TF32.
+
+    An upper bound for kernels: operands are split before the clock runs, and sums stay in the
+    tensor cores, which cut them off; a kernel that needs all of fp32 adds outside, see
+    ``gpu/tensor.cuh``. The flops are those of the product, counted once: not thrice in fp32.
+
+    Parameters
+    ----------
+    device : Device
+        Of compute capability 8.0 or newer.
+    dtype : float32 or float64
+    tiles : int
+        Independent sums in a warp, 1 to 8.
+    """
+    kernel, real = tensor_products(dtype, tiles), np.dtype(dtype)
+    device = _require_cuda(device, "tensor_rate")
+    if device.compute_capability < TENSOR_CAPABILITY:
+        raise RuntimeError(
+            f"{device.name} has compute capability {device.compute_capability}; tensor cores for "
+            f"fp64 and TF32 exist from {TENSOR_CAPABILITY} on"
+        )
+    threads, blocks, rounds = 256, 4 * device.multiprocessors, 256
+    pair = 8 // real.itemsize
+    a = device.array(np.linspace(-1, 1, WARP * 2 * pair, dtype=real))
+    b = device.array(np.linspace(-1, 1, WARP * tiles * pair, dtype=real))
+    out = device.empty(blocks * threads, real)
+    timing = measure(lambda: kernel[blocks, threads](a, b, rounds, out), device)
+    products = blocks * threads // WARP * tiles * rounds * LINKS
+    return Probe(timing, flops=2 * 16 * 8 * (4 * pair) * products)
 
 
-def launch_cost(device: Device) -> LaunchCost:
-    """What a launch costs the host, from Python and from a CUDA graph.
+def launch_cost(device: Device, kind: str) -> Probe:
+    """What the launch of a kernel that does nothing costs, of many in a row.
 
     The clock is the host's: from the first of `LAUNCHES` until the device has finished all.
+
+    Parameters
+    ----------
+    device : Device
+    kind : str
+        "python": as in the book, ``nothing[1, 32](x)``; "numba": Numba's dispatcher alone, with the
+        launch configured and the array converted beforehand; "raw": a compiled CUDA C++ kernel
+        through CuPy, with no dispatcher; "graph": replayed from a captured CUDA graph.
     """
+    if kind not in LAUNCH_KINDS:
+        raise ValueError(f"kind = {kind!r}; allowed are {', '.join(map(repr, LAUNCH_KINDS))}")
     device = _require_cuda(device, "launch_cost")
+    launch_all = _launches(device, kind)
+    seconds = []
+    for _ in range(3 + LAUNCH_SAMPLES):  # three to warm up
+        device.synchronize()
+        start = time.perf_counter()
+        launch_all()
+        device.synchronize()
+        seconds.append((time.perf_counter() - start) / LAUNCHES)
+    return Probe(Timing(tuple(seconds[3:]), LAUNCHES, True), operations=1)
+
+
+def _launches(device: Device, kind: str) -> Callable[[], None]:
+    """A function that launches the empty kernel `LAUNCHES` times."""
     x = device.zeros(1, np.float32)
+    if kind == "numba":
+        configured, converted = nothing.dispatcher[1, 32], cuda.as_cuda_array(x, sync=False)
+        launch = lambda: configured(converted)  # noqa: E731
+    elif kind == "raw":
+        function = load(HERE / "nothing.cu", "nothing").function
+        launch = lambda: function((1,), (32,), (x,))  # noqa: E731
+    else:
+        launch = lambda: nothing[1, 32](x)  # noqa: E731
 
     def launch_all() -> None:
         for _ in range(LAUNCHES):
-            nothing[1, 32](x)
+            launch()
 
-    def clock(function: Callable[[], None]) -> Timing:
-        """Seconds for one kernel."""
-        seconds = []
-        for _ in range(3 + LAUNCH_SAMPLES):  # three to warm up
-            device.synchronize()
-            start = time.perf_counter()
-            function()
-            device.synchronize()
-            seconds.append((time.perf_counter() - start) / LAUNCHES)
-        return Timing(tuple(seconds[3:]), LAUNCHES, True)
-
-    return LaunchCost(clock(launch_all), clock(device.capture(launch_all)))
+    return device.capture(launch_all) if kind == "graph" else launch_all
 
 
 def _require_cuda(device: Device | str | None, probe: str) -> Device:

@@ -298,9 +298,8 @@ def launch_rows(
 
     Barriers with as many threads as the GPU's multiprocessors have blocks, one each.
     """
-    cost = launch_cost(session.device)
-    yield waiting_row("launch:python", cost.python, 32)
-    yield waiting_row("launch:graph", cost.graph, 32)
+    for kind in ("python", "graph"):
+        yield waiting_row(f"launch:{kind}", launch_cost(session.device, kind).timing, 32)
     met = session.device.zeros(1, np.int32)
     for whole_grid in (False, True):
         kernel = make_barriers(whole_grid)

@@ -150,6 +150,49 @@ def lift(operator: Operator, flux: np.ndarray) -> np.ndarray:
     return scaled.reshape(*flux.shape[:2], -1) @ operator.lift.T
 
 
+def outgoing(
+    operator: Operator, elements: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the upwind flux of a neighbor needs of an element's trace: two numbers of the six.
+
+    With the neighbor's normal n^+ = -n its flux has of this side s = E_t + Z n^+ x H in the first
+    equation, where E_t is tangential and Z the own impedance, and -Y n^+ x s in the second. So the
+    trace E = s, H = 0 does.
+
+    Parameters
+    ----------
+    operator : Operator
+        With the upwind flux.
+    elements, faces : (m,) ints
+
+    Returns
+    -------
+    pack : (m, 2, 6) float64
+        The components of s along two tangents.
+    unpack : (m, 6, 2) float64
+        A trace with which the neighbor's flux is the same.
+
+    Raises
+    ------
+    ValueError
+        For the central flux.
+    """
+    if operator.flux != "upwind":
+        raise ValueError(f"flux = {operator.flux!r} needs all of a trace; allowed: 'upwind'")
+    n = operator.normals[elements, faces].astype(np.float64)
+    across = np.eye(3)[np.abs(n).argmin(axis=1)]  # not along n
+    first = np.cross(n, across)
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    second = np.cross(n, first)
+    Z = operator.impedance[elements, faces, None].astype(np.float64)
+    tangents = np.stack([first, second], axis=1)
+    turned = np.stack([Z * second, -Z * first], axis=1)  # s.t = E.t + Z H.(t x n^+)
+    pack = np.concatenate([tangents, turned], axis=2)
+    unpack = np.zeros((len(n), 6, 2))
+    unpack[:, :3] = tangents.swapaxes(1, 2)
+    return pack, unpack
+
+
 def rhs(
     operator: Operator,
     u: np.ndarray,

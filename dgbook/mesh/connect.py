@@ -114,12 +114,15 @@ def find_faces(elements: np.ndarray, facets: np.ndarray) -> np.ndarray:
 def face_pairs(mesh: Mesh) -> np.ndarray:
     """Every interior face once: rows (k, f, neighbor, neighbor's face), shape (n, 4), k ascending.
 
-    The first side is the one with the lower (k, f). Periodic faces are interior.
+    The first side is the one with the lower (k, f), with k as the whole mesh numbers it.
+    Periodic faces are interior.
     """
     k, f = np.nonzero(mesh.neighbors >= 0)
     pairs = np.stack([k, f, mesh.neighbors[k, f], mesh.neighbor_faces[k, f]], axis=1)
     faces = mesh.dim + 1
-    once = pairs[:, 0] * faces + pairs[:, 1] < pairs[:, 2] * faces + pairs[:, 3]
+    number = np.arange(mesh.K) if mesh.numbers is None else mesh.numbers
+    mine, theirs = number[pairs[:, [0, 2]]].T * faces + pairs[:, [1, 3]].T
+    once = mine < theirs
     return pairs[once].astype(np.int32)
 
 

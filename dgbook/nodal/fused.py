@@ -332,7 +332,7 @@ def macros(plan: FusedPlan, shape: NodalShape) -> dict[str, Any]:
 
 
 def links_along(order: np.ndarray, trace: Trace) -> np.ndarray:
-    """``trace.links`` of elements in another order, (K + SPARE, 4), which counts places in it.
+    """``trace.links`` of elements in another order, (K, 4), which counts places in it.
 
     In place of a ghost stands the number of its boundary face.
     """
@@ -340,7 +340,7 @@ def links_along(order: np.ndarray, trace: Trace) -> np.ndarray:
     place[order] = np.arange(trace.K)
     place = np.append(place, np.arange(trace.ghosts))
     links = place[trace.links // WAYS] * WAYS + trace.links % WAYS
-    return lengthened(links[order])
+    return links[order]
 
 
 def lengthened(values: np.ndarray) -> np.ndarray:
@@ -366,19 +366,27 @@ class FusedStage(StageByOneKernel):
     def _of_mesh(
         self, geometry: np.ndarray, boundary: np.ndarray, opposite: np.ndarray
     ) -> dict[str, Any]:
-        """What kernels know of elements, in the order of a state, and of boundary faces."""
+        """What kernels know of own elements, in the order of a state, and of boundary faces."""
+        own = slice(self.operator.mesh.owned)
+        links = links_along(self.order, self.operator.trace)
         return self._on_device(
-            {"links": links_along(self.order, self.operator.trace), "opposite": opposite},
+            {"links": lengthened(links[own]), "opposite": opposite},
             {
-                "geometry": lengthened(geometry[self.order]),
+                "geometry": lengthened(geometry[self.order[own]]),
                 "boundary": np.append(boundary, 0.0),  # no array is empty
             },
         )
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """As `dgbook.nodal.launching.Launcher.entries`."""
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(len(self.order))
+        size, at = self._in_element()
+        return place[elements][:, None] * size + at[:, nodes]
+
+    @abstractmethod
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        """Entries of an element in a state, and where each field of each node is, (fields, Np)."""
 
     @abstractmethod
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
@@ -429,4 +437,5 @@ class NodalStage(FusedStage):
         plan, shape = self.plan, self.shape
         rows = plan.lanes(shape), plan.rows
         block = plan.block(shape) if plan.language == "cuda" else rows
-        return -(-self.operator.trace.K // plan.elements), block, plan.shared_bytes(shape)
+        blocks = -(-self.operator.mesh.owned // plan.elements)
+        return blocks, block, plan.shared_bytes(shape)

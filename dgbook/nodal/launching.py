@@ -89,6 +89,28 @@ class Launcher(ABC):
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., fields, places, Np) on the device."""
 
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Where in a flat state the values are that belong to some nodes of some elements.
+
+        Parameters
+        ----------
+        elements : (n,) ints
+        nodes : (n, m) ints
+
+        Returns
+        -------
+        (fields, n, m) ints
+
+        Raises
+        ------
+        ValueError
+            If these kernels know whole meshes only, and not parts with ghosts.
+        """
+        raise ValueError(
+            f"{type(self).__name__} knows whole meshes only; allowed for a mesh in parts: "
+            "path 'fused', whose kernel takes a stage at once"
+        )
+
     def download(self, state: Any) -> np.ndarray:
         """A state of the device as a NumPy array (fields, K, Np)."""
         elements = self.elements

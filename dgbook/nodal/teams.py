@@ -26,11 +26,11 @@ class TeamPlan(LaunchPlan):
     elements : int
         Elements that a team works on at a time: their points are dealt to its threads.
     teams : int
-        Teams a block.
+        Teams per block.
     blocks : int
         Blocks that a multiprocessor should hold, CUDA C++ only: the compiler limits the registers.
     unroll : int
-        Turns of the loop over points that end a stage, CUDA C++ only, that are under way together.
+        Iterations of the loop over points that end a stage, CUDA C++ only, that are under way together.
 
     Raises
     ------
@@ -57,7 +57,7 @@ class TeamPlan(LaunchPlan):
 
     @property
     def elements_of_block(self) -> int:
-        """Elements a block."""
+        """Elements per block."""
         return self.teams * self.elements
 
     def block(self, shape: Any) -> int:
@@ -67,7 +67,7 @@ class TeamPlan(LaunchPlan):
         if self.lanes % WARP:
             return f"lanes = {self.lanes}; allowed: multiples of {WARP}"
         if self.elements_of_block > SPARE:
-            return f"{self.elements_of_block} elements a block; allowed: {SPARE}"
+            return f"{self.elements_of_block} elements per block; allowed: {SPARE}"
         return super().illegal(shape, capability)
 
     def fitting(self, shape: Any, registers: int, capability: Capability) -> Self:
@@ -102,5 +102,5 @@ class TeamStage(FusedStage):
     shape: NodalShape
 
     def _launch(self) -> tuple[int, int, int]:
-        blocks = -(-self.operator.trace.K // self.plan.elements_of_block)
+        blocks = -(-self.operator.mesh.owned // self.plan.elements_of_block)
         return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)

@@ -46,7 +46,8 @@ class Task:
     barriers : int, optional
         How many barriers one thread may wait at; more is right but slow.
     tolerance : float
-        Relative to the largest right value; by default 50 roundings of the array's dtype.
+        Relative to the largest right value; by default 50 roundings of the array's dtype, and none
+        of integers.
     shared : int
         Bytes of dynamic shared memory.
     """
@@ -150,7 +151,8 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
     if (words := _bare_floats(source, given)) is not None:
         return Verdict("wrong", "Right values, but", words)
     count = sum(np.size(want) for want in right.values())
-    return Verdict("right", "Right:", f"all {count} values, on random input.")
+    values = "the value" if count == 1 else f"all {count} values"
+    return Verdict("right", "Right:", f"{values}, on random input.")
 
 
 def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdict:
@@ -186,10 +188,10 @@ def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdi
         values = "the value" if want.size == 1 else f"all {want.size} values"
         return Verdict("right", "Right:", f"{values}, to rounding.")
     first = tuple(map(int, np.argwhere(bad)[0]))
-    words = (
-        f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`, is "
-        f"{have[first]:.4f} and should be {want[first]:.4f}."
-    )
+    which = f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`,"
+    if want.ndim == 0:
+        which = "The value"
+    words = f"{which} is {have[first]:.4f} and should be {want[first]:.4f}."
     return Verdict("wrong", "Not quite.", words)
 
 
@@ -253,6 +255,8 @@ def _advised(log: Log) -> str:
     """The simulator's objection, with what to look at next."""
     clash, words = log.clash, objection(log)
     if clash.kind == "range":
+        if len(clash.error.index) > 1:
+            return f"{words} Are its indices in the right order?"
         return f"{words} Which elements belong to this thread?"
     if clash.kind in ("race", "unwritten") and clash.other is not None and clash.access.shared:
         first, last = sorted((clash.other_step.line, clash.step.line))
@@ -275,7 +279,8 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
     if name not in log.args:
         return f"The kernel has no parameter `{name}`, which it is to write."
     have = log.args[name].reshape(want.shape)
-    tolerance = task.tolerance or 50 * np.finfo(have.dtype).eps
+    exact = have.dtype.kind not in "fc"
+    tolerance = task.tolerance or (0.0 if exact else 50 * np.finfo(have.dtype).eps)
     scale = np.abs(want).max() or 1.0
     bad = ~(np.abs(have - want) <= tolerance * scale)  # true for NaN as well
     if not bad.any():
@@ -287,12 +292,13 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
     if missed:
         where = _entry(missed[0], want.shape, task.axes)
         return f"Nobody wrote {len(missed)} of {want.size} words of `{name}`, the first at {where}."
-    if np.abs(have).max() <= 10 * tolerance * scale:
+    if not exact and np.abs(have).max() <= 10 * tolerance * scale:
         return (
             f"All values of `{name}` are zero but for rounding: do the rounds of the loop read "
             "different words?"
         )
-    if bad.all() and (words := _same_everywhere(have.ravel(), want.ravel(), tolerance)):
+    alike = bad.all() and not exact  # no factor explains a wrong index
+    if alike and (words := _same_everywhere(have.ravel(), want.ravel(), tolerance)):
         return f"{words[0]} of `{name}` {words[1]}"
     first = int(np.flatnonzero(bad)[0])
     where = _entry(first, want.shape, task.axes)
@@ -304,9 +310,13 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
         places = np.flatnonzero(bad.any(axis=tuple(range(bad.ndim - 1))))
         if len(rows) == 1:
             which = f"`{name}` is wrong in {task.axes[0]} {rows[0]} only"
+        elif len(rows) == len(bad) - 1 > 1:
+            unhurt = np.setdiff1d(np.arange(len(bad)), rows)[0]
+            which = f"`{name}` is right in {task.axes[0]} {unhurt} only"
         elif len(places) == 1:
             which = f"`{name}` is wrong at {task.axes[-1]} {places[0]} only"
-    values = f"{have.ravel()[first]:.4f} and should be {want.ravel()[first]:.4f}"
+    digits = "d" if exact else ".4f"
+    values = f"{have.ravel()[first]:{digits}} and should be {want.ravel()[first]:{digits}}"
     return f"{which}. The first, at {where}, is {values}."
 
 
@@ -323,7 +333,8 @@ def _same_everywhere(
     """One mistake that explains all values: a sign, a factor, neighbors' places."""
     scale = tolerance * np.abs(want).max() * 10
     factor = float(have @ want) / float(want @ want)
-    if np.isfinite(factor) and factor and np.abs(have - factor * want).max() <= scale:
+    told = np.isfinite(factor) and factor and abs(factor - 1) >= 1e-3  # as %.4g shows it
+    if told and np.abs(have - factor * want).max() <= scale:
         if abs(factor + 1) < 1e-3:
             return "Every value", "has the wrong sign."
         return "Every value", f"is {factor:.4g} times what it should be."

@@ -68,6 +68,8 @@ class Film:
     alt : str
     order : {"lanes", "threads"}
         In which the player opens.
+    opens_at : str
+        A piece of the line at whose first access the player opens; empty for the first line.
     """
 
     log: Log
@@ -75,6 +77,7 @@ class Film:
     changed: frozenset[int]
     alt: str
     order: str
+    opens_at: str = ""
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -97,8 +100,10 @@ class Film:
         )
         sliders = {"step": range(1, times + 1)}
         script = (files("dgbook.page") / "film.js").read_text(encoding="utf-8").strip()
+        moments = [row for row, _ in spec["order"]] if spec["real"] else spec["steps"]
+        first = next(n for n, m in enumerate(moments) if self.opens_at in spec["rows"][m]["text"])
         return assemble(
-            picture, spec, sliders, 0, self.alt, None, "step", 0.7, 688, script, "dg-film"
+            picture, spec, sliders, first, self.alt, None, "step", 0.7, 688, script, "dg-film"
         )
 
     def _drawings(self) -> str:
@@ -121,6 +126,7 @@ def film(
     before: Any = None,
     shared: int = 0,
     order: str = "",
+    opens_at: str = "",
 ) -> Film:
     """Run a kernel in the simulator and film its threads.
 
@@ -143,6 +149,8 @@ def film(
     order : {"", "lanes", "threads"}
         How the player opens: lanes in step, or one thread at a time. By default lanes in step,
         unless the simulator objects.
+    opens_at : str
+        A piece of the line at which the player opens, by default the first.
 
     Returns
     -------
@@ -151,8 +159,8 @@ def film(
     Raises
     ------
     ValueError
-        If `alt` says next to nothing, `order` is none of these, the kernel has no source text, or
-        a block does not exist.
+        If `alt` says next to nothing, `order` is none of these, the kernel has no source text, a
+        block does not exist, or no line that ran has `opens_at` in it.
     RuntimeError
         If the grid is too large to be followed.
     """
@@ -165,7 +173,10 @@ def film(
     changed = {n for n, line in numbered if old is not None and line.strip() not in old}
     inside = frozenset(changed & log.source.statements.keys())
     order = order or ("threads" if log.clash else "lanes")
-    return Film(log, groups(log, blocks), inside, " ".join(alt.split()), order)
+    made = Film(log, groups(log, blocks), inside, " ".join(alt.split()), order, opens_at)
+    if not any(opens_at in row.text for row in made.rows):
+        raise ValueError(f"opens_at = {opens_at!r}; no line that ran has this in it")
+    return made
 
 
 def _style(name: str) -> str:

@@ -86,6 +86,7 @@ def player(
     ylim: tuple[float, float] | None = None,
     logx: bool = False,
     logy: bool = False,
+    ticks: bool = True,
     captions: Any = None,
     start: Mapping[str, Any] | None = None,
     play: str | None = None,
@@ -106,6 +107,8 @@ def player(
         Axes; by default all frames fit.
     logx, logy : bool
         Logarithmic axes.
+    ticks : bool
+        Whether axes are marked; a drawing whose coordinates mean nothing goes without.
     captions : array_like of str, optional
         A line of text for each frame, with the sliders' shape: what to look at, an error.
     start : mapping, optional
@@ -151,7 +154,8 @@ def player(
             }
         )
     first = _first(sliders, start)
-    svg = _svg(data, store, first, alt, _axes(xlim, ylim, logx, logy, xlabel, ylabel))
+    axes = _axes(xlim, ylim, logx, logy, xlabel, ylabel) if ticks else ""
+    svg = _svg(data, store, first, alt, axes)
     drawn = {"data": store.base64(), "arrays": store.offsets, "curves": data}
     legend = _legend(curves, data)
     return assemble(

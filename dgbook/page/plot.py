@@ -15,6 +15,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib import rcParams
@@ -27,6 +28,9 @@ from matplotlib.text import Text
 from PIL import Image as Picture
 
 from dgbook.lab.numbers import LABELS, Number
+
+if TYPE_CHECKING:
+    from dgbook.lab.machine import Curve
 
 # Okabe and Ito's colors, told apart by color-blind readers. Yellow is left out, since it is
 # invisible on white; orange and sky are darker than theirs, for a contrast of 3 to 1 with it.
@@ -173,6 +177,43 @@ def annotate_label(ax: Axes, label: str, source: str, corner: str = "upper right
     )
 
 
+def measured(ax: Axes, curves: Iterable[Curve], name: str = "", line: str = "-") -> None:
+    """Draw an effect as it was recorded and, in another color, as it was measured on this device.
+
+    Above the axes stands where each comes from: RECORDED on the right, LIVE on the left.
+
+    Parameters
+    ----------
+    ax : Axes
+    curves : iterable of dgbook.lab.machine.Curve
+        One recorded and one live at most.
+    name : str
+        Written behind the last curve's end, where several effects share the axes.
+    line : str
+        matplotlib's style of the line; " " for marks alone.
+    """
+    corners = {"RECORDED": "upper right", "LIVE": "upper left"}
+    written = {text.get_text().split("  ")[0] for text in ax.texts}
+    for curve in curves:
+        color, hollow = LABEL_COLORS[curve.label], curve.label == "LIVE"
+        ax.plot(
+            curve.x,
+            curve.y,
+            LABEL_MARKERS[curve.label],
+            linestyle=line,
+            color=color,
+            markerfacecolor="none" if hollow else color,
+            markersize=9 if hollow else 6,
+        )
+        if curve.label not in written:
+            annotate_label(ax, curve.label, curve.source, corners[curve.label])
+    if name:
+        end = (curve.x[-1], curve.y[-1])
+        ax.annotate(
+            name, end, (8, 0), textcoords="offset points", va="center", annotation_clip=False
+        )
+
+
 def convergence(
     ax: Axes,
     h: Sequence[float] | np.ndarray,
@@ -214,6 +255,14 @@ def convergence(
     ax.legend()
 
 
+PEAKS = {
+    "fp32_TFLOPs": ("fp32", "-"),
+    "fp64_TFLOPs": ("fp64", "--"),
+    "fp32_tensor_TFLOPs": ("fp32, tensor cores", ":"),
+    "fp64_tensor_TFLOPs": ("fp64, tensor cores", ":"),
+}  # of a roofline: what each is called, and its line
+
+
 @dataclass(frozen=True)
 class Point:
     """A kernel on a roofline.
@@ -239,7 +288,8 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
     ----------
     ceilings : mapping
         "copy_TBps" and one or both of "fp32_TFLOPs", "fp64_TFLOPs", as `dgbook.lab.roofline`
-        measures them and records hold them.
+        measures them and records hold them; "fp32_tensor_TFLOPs" and "fp64_tensor_TFLOPs", those of
+        tensor cores, where they are known: dotted.
     points : iterable of Point
         The marker tells the label: a circle LIVE, a square RECORDED, a diamond PAPER,
         a triangle MODEL.
@@ -250,7 +300,7 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
         If a ceiling is missing or not positive, or a point has no label or another unit.
     """
     bandwidth = ceilings.get("copy_TBps", 0)
-    peaks = {key: ceilings[key] for key in ("fp32_TFLOPs", "fp64_TFLOPs") if key in ceilings}
+    peaks = {key: ceilings[key] for key in PEAKS if key in ceilings}
     if bandwidth <= 0 or not peaks or min(peaks.values()) <= 0:
         raise ValueError(
             f"ceilings = {dict(ceilings)!r}; needed: copy_TBps and fp32_TFLOPs or fp64_TFLOPs, "
@@ -268,15 +318,16 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
         factor * peak / bandwidth for peak in peaks.values() for factor in (0.05, 8)
     ]
     x = np.geomspace(min(intensities) / 1.5, max(intensities) * 1.5, 200)
-    for (key, peak), line in zip(peaks.items(), ("-", "--"), strict=False):
+    for key, peak in peaks.items():
+        name, line = PEAKS[key]
         ax.plot(x, np.minimum(bandwidth * x, peak), line, color="#444444", zorder=1)
         ax.annotate(
-            f"{key[:4]} {peak:.3g} TFLOP/s",
+            f"{name} {peak:.3g} TFLOP/s",
             (x[-1], peak),
-            xytext=(0, 3),
+            xytext=(0, 3 if line != ":" else -3),  # fp64 on tensor cores may be as fast as fp32
             textcoords="offset points",
             ha="right",
-            va="bottom",
+            va="bottom" if line != ":" else "top",
             fontsize=10,
         )
     ax.annotate(

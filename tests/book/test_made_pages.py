@@ -58,8 +58,8 @@ def test_every_item_has_a_row_with_its_verdict(paper, monkeypatch) -> None:
         assert book_tables.escape(verdict.sentence) in row
         assert ("RECORDED" in row) == bool(verdict.ours and verdict.ours.label)
         assert f"{{ch}}`{verdict.item.chapter}`" in row
-        if verdict.word == ALONE and (named := re.search(r"in chapter (\d+)", verdict.because)):
-            assert int(named.group(1)) == verdict.item.chapter
+        if verdict.word == ALONE and (named := re.search(r"in chapter (\d+b?)", verdict.because)):
+            assert named.group(1) == str(verdict.item.chapter)
 
 
 def test_all_records_are_listed() -> None:
@@ -69,6 +69,21 @@ def test_all_records_are_listed() -> None:
     for path in (ROOT / "chapters" / "records").glob("*.json"):
         family, _, what = path.name.split("__")[0].partition("-")
         assert f"`{what}`" in families[family]
+
+
+def test_every_probe_is_listed_with_its_kernels_and_numbers() -> None:
+    """All effects that are measured, and a table where the record has rows."""
+    from dgbook.lab import machine, records
+
+    record = records.load("machine/probes")
+    listed = re.findall(r"```\{probe\} (\w+)(.*)", page("probes"))
+    assert {name for name, _ in listed} == set(machine.EFFECTS)
+    for name, kernels in listed:
+        shown = book_tables.probe(name, *kernels.split())
+        assert shown.count("```python\n@jit\ndef ") + shown.count("```cpp") == len(kernels.split())
+        assert '"""' not in shown or name == "launch"
+        rows = machine.rows_of(machine.EFFECTS[name], record)
+        assert len(re.findall(r"^\| ", shown, re.M)) == (len(rows) + 2 if rows else 0)
 
 
 def test_every_wrong_kernel_is_listed_and_tested() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from dgbook.check.compile import compile
 from dgbook.gpu import cuda, jit, timing
+from dgbook.gpu.source import load
 from dgbook.lab import probes
 from dgbook.time import lsrk45, midpoint, rk4
 
@@ -20,6 +21,7 @@ def cases(dtype):
     return {
         "copy": (probes.copy, (x, x)),
         "copy_grid_stride": (probes.copy_grid_stride, (x, x)),
+        "copy_several_4": (probes.make_copy_several(real, 4), (x, x)),
         "copy_strided": (probes.copy_strided, (x, x, 2)),
         "copy_offset": (probes.copy_offset, (x, x, 1)),
         "gather": (probes.gather, (x, INDICES, x)),
@@ -75,12 +77,52 @@ def test_fp32_kernels(name, cc):
         assert most_fma_in_a_loop(report.ptx) >= probes.LINKS * int(name[-1])
 
 
+@pytest.mark.parametrize("links", [16, 32])
+def test_more_links_per_round_leave_the_loop_less(links):
+    """All FMA of a round stand in one loop body: its own instructions are the rarer."""
+    x, s = np.empty(1, np.float32), np.float32(1)
+    report = compile(probes.make_fma("float32", 8, links), (x, s, s, COUNT, x), (9, 0))
+    assert most_fma_in_a_loop(report.ptx) == 8 * links
+    assert report.spill_bytes == report.stack_bytes == 0
+
+
+def test_several_loads_come_before_the_first_store():
+    """The compiler keeps them in registers, and none waits for a store."""
+    x = np.empty(1, np.float32)
+    report = compile(probes.make_copy_several("float32", 4), (x, x), (9, 0))
+    moves = [line for line in report.ptx.splitlines() if "global" in line and ".f32" in line]
+    assert ["ld" if "ld." in line else "st" for line in moves] == ["ld"] * 4 + ["st"] * 4
+    assert "ld.local" not in report.ptx and "st.local" not in report.ptx
+
+
 @pytest.mark.parametrize("name", ARITHMETIC)
 def test_fp64_kernels(name):
     report = compile(*DOUBLE[name], (8, 0))
     assert report.fp64_instructions > 0
     assert ".f32" not in report.ptx
     assert report.spill_bytes == report.stack_bytes == 0
+
+
+@pytest.mark.parametrize("cc", [(8, 0), (9, 0)], ids=str)
+@pytest.mark.parametrize("tiles", [1, 4, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_on_tensor_cores(dtype, tiles, cc):
+    """Each round has its products, three of each in TF32, and no register is spilled."""
+    report = compile(probes.tensor_products(dtype, tiles), cc=cc)
+    shape = "m16n8k8" if dtype == "float32" else "m16n8k4" if cc == (9, 0) else "m8n8k4"
+    each = {"m16n8k8": 3, "m16n8k4": 1, "m8n8k4": 2}[shape]
+    products = report.ptx.count(f"mma.sync.aligned.{shape}")
+    assert products == report.ptx.count("mma.sync")
+    assert products and products % (each * tiles * probes.LINKS) == 0
+    assert report.spill_bytes == report.stack_bytes == 0
+    assert dtype == "float64" or report.fp64_instructions == 0
+
+
+def test_what_is_read_again_passes_the_first_cache(held, cc):
+    report = held(probes.read_again())
+    assert report.ptx.count("ld.global.cg.v4.f32") == 4
+    assert "ld.global.nc" not in report.ptx
+    assert held(load(probes.HERE / "nothing.cu", "nothing")).registers < 16
 
 
 def test_a_python_float_is_found():

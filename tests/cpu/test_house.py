@@ -17,11 +17,12 @@ MAY_IMPORT = {
     "mesh": set(),
     "time": {"gpu"},
     "nodal": {"gpu", "element", "mesh", "time"},
+    "parallel": {"gpu", "mesh", "time", "nodal"},
     "check": {"gpu"},
     "lab": {"gpu", "element", "mesh", "time", "nodal", *FAMILIES},
     "page": {"gpu", "check", "lab"},
 }
-CORE = ("gpu", "element", "mesh", "time", "nodal", *FAMILIES)
+CORE = ("gpu", "element", "mesh", "time", "nodal", "parallel", *FAMILIES)
 BESIDE = {"check", "lab", "cli", "page"}
 # `device="simulator"` of the public interface: a launch on NumPy arrays loads the simulator.
 THE_DOOR = ("dgbook.gpu.kernel", {"dgbook.check", "dgbook.check.simulator"})

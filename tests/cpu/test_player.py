@@ -99,6 +99,13 @@ def test_marks_lie_on_the_axis_and_say_where(limits):
         assert float(text.replace("−", "-")) == pytest.approx(value, abs=1e-12)
 
 
+def test_a_drawing_needs_no_axes():
+    """Without ticks the curves stay as they are, and only they are drawn."""
+    with_axes, without = make(), make(ticks=False)
+    assert spec(with_axes)["data"] == spec(without)["data"]
+    assert with_axes.html.count("<text") > 4 and without.html.count("<text") == 0
+
+
 @pytest.mark.parametrize("limits", [(1.0, 8.0), (3.0, 40.0)])
 def test_marks_of_a_short_logarithmic_axis_differ(limits):
     low, high = np.log10(limits)

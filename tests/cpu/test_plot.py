@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image as Picture
 
+from dgbook.lab.machine import Curve
 from dgbook.lab.numbers import Number
 from dgbook.page import plot
 
@@ -247,6 +248,29 @@ def test_points_are_where_and_what_they_say():
     legend = [t.get_text() for t in ax.get_legend().get_texts()]
     assert legend == [f"stage  [{label} here]" for label in ("LIVE", "RECORDED", "PAPER")]
     assert ax.lines[0].get_xdata()[0] < 0.001
+
+
+def test_tensor_cores_are_dotted_ceilings():
+    _, ax = plot.figure()
+    plot.roofline(ax, CEILINGS | {"fp64_tensor_TFLOPs": 3 * CEILINGS["fp64_TFLOPs"]})
+    dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
+    assert len(dotted) == 1
+    assert max(dotted[0].get_ydata()) == 3 * CEILINGS["fp64_TFLOPs"]
+    assert any("fp64, tensor cores" in text.get_text() for text in ax.texts)
+
+
+def test_measured_curves_say_where_they_come_from():
+    fig, ax = plot.figure()
+    x, y = np.arange(3.0), np.arange(3.0) ** 2
+    recorded = Curve("RECORDED", "a GPU, 2026-01-01", "TB/s", ("a", "b", "c"), x, y)
+    here = Curve("LIVE", "this GPU", "TB/s", ("a", "b", "c"), x, y + 1)
+    plot.measured(ax, (recorded, here), "first")
+    plot.measured(ax, (recorded,), "second")
+    plot.label_axes(ax, "stride", "TB/s")
+    plot.require_label(fig)
+    texts = [text.get_text() for text in ax.texts]
+    assert texts == ["RECORDED  a GPU, 2026-01-01", "LIVE  this GPU", "first", "second"]
+    assert [list(line.get_ydata()) for line in ax.lines] == [list(y), list(y + 1), list(y)]
 
 
 @pytest.mark.parametrize(

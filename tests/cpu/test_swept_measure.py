@@ -17,7 +17,7 @@ from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import measuring, records, reproduce
 from dgbook.lab import swept as measure
 from dgbook.lab.diagram import profiles
-from dgbook.lab.probes import LaunchCost
+from dgbook.lab.probes import Probe
 from dgbook.lab.reproduce import magee2017
 from dgbook.lab.reproduce.verdict import ALONE, DIFFERS
 from dgbook.lab.rivals import swept as ranks
@@ -254,7 +254,7 @@ class Cores:
 
 def test_what_is_waited_for(monkeypatch):
     timing = Timing((1e-6,) * 20)
-    monkeypatch.setattr(measure, "launch_cost", lambda _: LaunchCost(timing, timing))
+    monkeypatch.setattr(measure, "launch_cost", lambda _, kind: Probe(timing))
     found = {(r["path"], r["size"]["threads"]): r["seconds_median"] for r in made("launch")}
     assert found == {
         ("launch:python", 32): 1e-6,

@@ -288,6 +288,16 @@ def test_chain_visits_every_line_once():
 
 
 @pytest.mark.parametrize(
+    ("size", "times"), [(2**14, 64), (2**19, 64), (2**20, 1 / 2), (2**24, 1 / 30), (2**30, 1 / 30)]
+)
+def test_the_samples_of_a_latency_visit_the_whole_chain(size, times):
+    reads = probes.LINKS * probes.chase_rounds(size)
+    lines = size // 128
+    assert reads == pytest.approx(max(times * lines, 4096), abs=probes.LINKS)
+    assert probes.SAMPLES * reads >= lines
+
+
+@pytest.mark.parametrize(
     ("driver", "arguments"),
     [
         (probes.copy_bandwidth, ()),
@@ -295,11 +305,15 @@ def test_chain_visits_every_line_once():
         (probes.transpose_bandwidth, ()),
         (probes.bank_conflicts, (2,)),
         (probes.latency, (2**14,)),
+        (probes.shared_latency, (1,)),
+        (probes.copy_several_bandwidth, ("float32", 4)),
         (probes.fma_rate, ()),
         (probes.divergence, (2,)),
         (probes.occupancy, (1024,)),
         (probes.atomics, ("shuffled",)),
-        (probes.launch_cost, ()),
+        (probes.launch_cost, ("raw",)),
+        (probes.read_bandwidth, (2**24,)),
+        (probes.tensor_rate, ("float64",)),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -316,11 +330,16 @@ def test_probes_measure_gpus_only(driver, arguments, name):
         (lambda d: probes.copy_bandwidth(d, stride=2, offset=1), "stride = 2, offset = 1"),
         (lambda d: probes.transpose_bandwidth(d, "tiled"), "kind = 'tiled'"),
         (lambda d: probes.bank_conflicts(d, 40), "stride = 40"),
+        (lambda d: probes.shared_latency(d, 40), "stride = 40"),
+        (lambda d: probes.copy_several_bandwidth(d, "float32", 9), "loads = 9"),
         (lambda d: probes.latency(d, 100), "working_set_bytes = 100"),
         (lambda d: probes.divergence(d, 0), "branches = 0"),
         (lambda d: probes.occupancy(d, 50_000), "shared_bytes = 50000"),
         (lambda d: probes.atomics(d, "many"), "kind = 'many'"),
         (lambda d: probes.make_fma("float32", 9), "accumulators = 9"),
+        (lambda d: probes.launch_cost(d, "fast"), "kind = 'fast'"),
+        (lambda d: probes.read_bandwidth(d, 2**20 + 8), "working_set_bytes = 1048584"),
+        (lambda d: probes.tensor_products("float64", 9), "tiles = 9"),
     ],
 )
 def test_probes_name_what_is_wrong(ask, message):

@@ -298,12 +298,12 @@ def test_a_captured_step_is_the_step(real):
 
 @pytest.fixture(scope="module")
 def launches():
-    return probes.launch_cost(GPU)
+    return {kind: probes.launch_cost(GPU, kind).seconds for kind in probes.LAUNCH_KINDS}
 
 
 def test_a_graph_launches_cheaper_than_python(launches):
-    assert 0 < launches.graph.median < launches.python.median / 3
-    assert launches.python.median < 1e-3
+    assert 0 < launches["graph"] < launches["python"] / 3
+    assert launches["raw"] < launches["python"] < 1e-3, "a raw launch needs no dispatcher"
 
 
 def test_timing_grows_with_the_work():
@@ -332,7 +332,7 @@ def test_short_kernels_are_timed_without_the_host(launches):
     timing = measure(lambda: probes.nothing[1, 32](x), GPU)
     assert timing.inner > 1
     assert not timing.host_bound
-    assert timing.median < launches.python.median, "the device's time, not Python's"
+    assert timing.median < launches["python"], "the device's time, not Python's"
 
 
 def test_a_function_that_waits_is_said_to_be_host_bound():
@@ -381,6 +381,12 @@ def test_strides_waste_bandwidth():
     assert shifted.TBps > 0.7 * dense.TBps, "caches hide what a line boundary costs"
 
 
+def test_several_loads_per_thread_keep_more_bytes_in_flight():
+    one, four = (probes.copy_several_bandwidth(GPU, "float32", n) for n in (1, 4))
+    assert not one.in_cache
+    assert four.TBps > 0.95 * one.TBps
+
+
 def test_gather_in_random_order_is_slow():
     in_order, shuffled = (probes.gather_bandwidth(GPU, shuffled=s) for s in (False, True))
     assert shuffled.seconds > 1.5 * in_order.seconds
@@ -400,11 +406,52 @@ def test_bank_conflicts_serialize():
     assert 8 < all_in_one.seconds / dense.seconds < 40
 
 
+def test_a_conflict_lengthens_the_wait_for_shared_memory():
+    one, all_in_one = (probes.shared_latency(GPU, stride) for stride in (1, 32))
+    assert 5e-9 < one.seconds_per_operation < 1e-7
+    assert all_in_one.seconds > 1.5 * one.seconds
+
+
 def test_latency_grows_with_the_working_set():
     near, middle, far = (probes.latency(GPU, size) for size in (2**13, 2**21, 2**29))
     assert near.seconds_per_operation < middle.seconds_per_operation < far.seconds_per_operation
     assert 5e-9 < near.seconds_per_operation < 1e-7
     assert 2e-7 < far.seconds_per_operation < 3e-6
+
+
+def test_the_cache_reads_faster_than_memory():
+    near, far = (probes.read_bandwidth(GPU, size) for size in (GPU.l2_bytes // 8 // 16 * 16, 2**30))
+    assert near.in_cache and not far.in_cache
+    assert near.TBps > 1.2 * far.TBps
+
+
+@pytest.mark.skipif(
+    GPU.kind != "cuda" or GPU.compute_capability < probes.TENSOR_CAPABILITY,
+    reason="no tensor cores for fp64 and TF32",
+)
+def test_products_on_tensor_cores(real):
+    rounds, tiles, pair = 3, 4, 8 // np.dtype(real).itemsize
+    a = np.random.default_rng(1).standard_normal(64 * pair).astype(real)
+    b = np.random.default_rng(2).standard_normal(32 * tiles * pair).astype(real)
+    out = GPU.empty(128, real)
+    probes.tensor_products(real, tiles)[2, 64](GPU.array(a), GPU.array(b), rounds, out)
+    # Entries by lane 4 g + t: rows g and g + 8, depths t and t + 4; see tensor.cu.
+    rows = a.astype(float).reshape(8, 4, 2, pair).transpose(2, 0, 3, 1).reshape(16, 4 * pair)
+    columns = b.astype(float).reshape(8, 4, tiles, pair).transpose(2, 3, 1, 0)
+    product = (rows @ columns.reshape(tiles, 4 * pair, 8)).sum(axis=0)
+    mine = product.reshape(2, 8, 4, 2).sum(axis=(0, 3)).ravel()
+    want = probes.LINKS * rounds * np.tile(mine, 4)
+    tolerance = 2e-5 if real == np.float32 else 1e-13
+    assert np.abs(GPU.to_numpy(out) - want).max() < tolerance * np.abs(want).max()
+
+
+@pytest.mark.skipif(
+    GPU.kind != "cuda" or GPU.compute_capability < probes.TENSOR_CAPABILITY,
+    reason="no tensor cores for fp64 and TF32",
+)
+def test_tensor_cores_multiply_faster():
+    assert probes.tensor_rate(GPU, "float64").TFLOPs > 1.2 * probes.fma_rate(GPU, "float64").TFLOPs
+    assert probes.tensor_rate(GPU, "float32").TFLOPs > 10
 
 
 def test_independent_chains_hide_latency():

@@ -93,7 +93,7 @@ def test_both_languages_in_one_graph(real):
 def test_the_report_agrees_with_the_driver(real, name, options):
     kernel = load(KERNELS, name, {"REAL": real}, **options)
     report = compile(kernel, cc=GPU.compute_capability)
-    loaded = kernel._function
+    loaded = kernel.function
     assert report.shared_bytes == loaded.shared_size_bytes
     # CuPy's NVRTC may be another version than the ptxas here.
     assert abs(report.registers - loaded.num_regs) <= 8
@@ -109,7 +109,7 @@ def test_occupancy_agrees_with_the_driver(threads, shared):
     for name, options in (("scale", {}), ("juggle", {}), ("juggle", {"max_registers": 64})):
         kernel = load(KERNELS, name, {"REAL": "float"}, **options)
         report = compile(kernel, cc=GPU.compute_capability)
-        loaded = kernel._function
+        loaded = kernel.function
         same = dataclasses.replace(report, registers=loaded.num_regs)
         blocks = driver.occupancyMaxActiveBlocksPerMultiprocessor(
             loaded.kernel.ptr, threads, shared

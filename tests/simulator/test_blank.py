@@ -101,6 +101,8 @@ WRONG = [
     ("= total", "= total + (i == 2)", "wrong", "new is wrong at node 2 only. The first, at element "
      "0, node 2, is"),
     ("= total", "= total + (j // Np == 3)", "wrong", "new is wrong in element 3 only."),
+    ("= total", "= total + (j // Np != 3)", "wrong", "new is right in element 3 only."),
+    ("D[i, m]", "D[i, m + 1]", "stopped", "Are its indices in the right order?"),
     ("s[m]", "u[cuda.blockIdx.x * Np + m]", "wrong", "thread 0 reads u 5 times where once would"),
     ("        total", "        cuda.syncthreads()\n        total", "wrong",
      "thread 0 waits 5 times at a barrier where once would do."),
@@ -115,6 +117,11 @@ WRONG = [
 def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
     verdict = check(answer(old, new), TASK)
     assert verdict.kind == kind and words in repr(verdict), repr(verdict)
+
+
+def test_a_single_value_is_told_without_a_place():
+    verdict = check_function(double, 4.5, 2)
+    assert repr(verdict) == "Not quite. The value is 4.0000 and should be 4.5000."
 
 
 def test_a_value_is_told_with_what_it_should_be(answer):
@@ -192,3 +199,18 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     verdict = check_function(function, 2 * X, X)
     assert verdict.kind == kind and words in repr(verdict)
     assert X[0, 0] == 1, "what it was given stays"
+
+
+def test_integers_are_right_to_the_last_digit():
+    @jit
+    def count(out):
+        out[cuda.threadIdx.x] = 2**30 + cuda.threadIdx.x
+
+    def task(*right):
+        given = {"out": np.zeros(4, np.uint32)}
+        want = {"out": 2**30 + np.array(right)}
+        return Task(1, 4, lambda rng: given, lambda given: want, axes=("word",))
+
+    assert check(count, task(0, 1, 2, 3)).kind == "right"
+    found = check(count, task(0, 1, 2, 4))
+    assert found.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(found)

@@ -243,3 +243,15 @@ def test_the_order_in_which_a_film_opens():
     assert (opens(row, order="threads"), opens(unguarded, order="lanes")) == ("threads", "lanes")
     with pytest.raises(ValueError, match="order = 'warp'; allowed are 'lanes' and 'threads'"):
         opens(row, order="warp")
+
+
+def test_the_line_at_which_a_film_opens():
+    """The slider counts moments from 0: i, j, the read of u, the write of s, barrier, total."""
+
+    def first(**how):
+        made = film(row, 2, 4, *arguments(), alt=ALT, **how).player().html
+        return int(re.search(r'type="range"[^>]*value="(\d+)"', made)[1])
+
+    assert (first(), first(opens_at="j = "), first(opens_at="total = ")) == (0, 1, 5)
+    with pytest.raises(ValueError, match="opens_at = 'lift'; no line that ran has this in it"):
+        first(opens_at="lift")

@@ -89,7 +89,7 @@ def changed(as_it_is, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (["u[j] -> u[i]"], "60 of 64 values of new are wrong. The first, at element 1, node 0"),
+        (["u[j] -> u[i]"], "new is right in element 0 only. The first, at element 1, node 0"),
         (["state[i] = -> state[j] ="], "out of range"),
         (["state[m] -> state[k * Np + m]"], "out of range"),
         (["state[m] -> state[0]"], "zero but for rounding"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from emulation import Emulated, needs_compiler
 
 from dgbook.check import RaceError
 from dgbook.gpu import cuda, device, jit, timing
@@ -34,6 +35,14 @@ def test_copies(real):
         y = poisoned(N, real)
         probes.copy_offset[BLOCKS, THREADS](x[: N + offset].copy(), y, offset)
         assert np.array_equal(y, x[offset : N + offset])
+
+
+@pytest.mark.parametrize("loads", [1, 3, 8])
+def test_copy_with_several_loads_per_thread(real, loads):
+    x = RANDOM.standard_normal(N).astype(real)
+    y = poisoned(N, real)
+    probes.make_copy_several(real, loads)[-(-N // (loads * THREADS)), THREADS](x, y)
+    assert np.array_equal(y, x)
 
 
 @pytest.mark.parametrize("blocks", [1, 2, 5])
@@ -104,13 +113,14 @@ def test_chase_goes_on_where_it_stopped():
 
 
 @pytest.mark.parametrize("accumulators", range(1, 9))
-def test_fma_chains(real, accumulators):
+@pytest.mark.parametrize("links", [probes.LINKS, 3])
+def test_fma_chains(real, accumulators, links):
     start = RANDOM.uniform(-1, 1, 32).astype(real)
     x, y, rounds = real(0.9), real(0.05), 2
     out = poisoned(32, real)
-    probes.make_fma(real, accumulators)[1, 32](start, x, y, rounds, out)
+    probes.make_fma(real, accumulators, links)[1, 32](start, x, y, rounds, out)
     chains = start[:, None].astype(np.float64) + np.arange(accumulators)
-    for _ in range(rounds * probes.LINKS):
+    for _ in range(rounds * links):
         chains = chains * np.float64(x) + np.float64(y)
     assert np.max(np.abs(out - chains.sum(axis=1))) < 100 * np.finfo(real).eps
 
@@ -145,6 +155,46 @@ def test_a_sum_without_atomics_is_a_race():
     x = np.ones(N, np.float32)
     with pytest.raises(RaceError):
         sum_plain[BLOCKS, THREADS](x, SIMULATOR.zeros(1, np.float32))
+
+
+@needs_compiler
+def test_read_again_reads_all_of_it_in_each_round(tmp_path):
+    x = np.arange(4 * 70, dtype=np.float32)
+    out = np.full(64, np.nan, np.float32)
+    kernel = Emulated(probes.read_again(), tmp_path, (9, 0))
+    kernel[2, 32](x, 3, 70, out)
+    vectors = x.reshape(70, 4).sum(axis=1)
+    mine = [3 * vectors[thread::64].sum() for thread in range(64)]
+    assert np.array_equal(out, mine)  # small integers: exact
+
+
+def fragments(real, tiles):
+    """Random rows and columns of a product, and the lanes' entries of both: PTX ISA, mma."""
+    depth, pair = (8, 2) if real == np.float32 else (4, 1)
+    rows = RANDOM.standard_normal((16, depth)).astype(real)
+    columns = RANDOM.standard_normal((tiles, depth, 8)).astype(real)
+    g, t = np.arange(32) // 4, np.arange(32) % 4
+    part = np.arange(pair)
+    a = rows[g[:, None, None] + 8 * np.arange(2)[:, None], t[:, None, None] + 4 * part]
+    b = columns[np.arange(tiles)[:, None], t[:, None, None] + 4 * part, g[:, None, None]]
+    return rows.astype(float), columns.astype(float), a.ravel(), b.ravel()
+
+
+@needs_compiler
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)], ids=str)
+@pytest.mark.parametrize("tiles", [1, 4])
+def test_tensor_products(real, tiles, capability, tmp_path):
+    rounds = 2
+    rows, columns, a, b = fragments(real, tiles)
+    out = np.full(64, np.nan, real)
+    kernel = Emulated(probes.tensor_products(real, tiles), tmp_path, capability)
+    kernel[1, 64](a, b, rounds, out)
+    # A lane's numbers of a sum: columns 2 t and 2 t + 1 of rows g and g + 8.
+    products = (rows @ columns).sum(axis=0).reshape(2, 8, 4, 2).sum(axis=(0, 3)).ravel()
+    want = probes.LINKS * rounds * np.tile(products, 2)
+    # Operands in TF32 alone would be wrong by 2^-11; 96 sums, each cut off by 2^-23 at most.
+    tolerance = 96 * 2.0**-23 if real == np.float32 else 1e-13
+    assert np.abs(out - want).max() < tolerance * np.abs(want).max()
 
 
 def test_an_empty_kernel_and_a_waiting_one():

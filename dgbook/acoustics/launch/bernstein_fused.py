@@ -233,6 +233,20 @@ class BernsteinFusedLauncher(TeamStage):
         state[: self.K] = planes.reshape(self.K, -1)
         return self.device.array(state.ravel())
 
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
+        mesh = self.operator.mesh
+        x = map_derivatives(mesh.vertices, mesh.elements[elements])
+        matrices = np.zeros((len(elements), 4, 4))
+        matrices[:, 0, 0] = 1
+        matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] / 2 * np.linalg.inv(x)
+        return matrices
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np, together, field = self.shape.Np, self._together, np.arange(len(FIELDS))[:, None]
+        plane = field // together * (together * Np) + field % together
+        return len(FIELDS) * Np, plane + together * np.arange(Np)
+
     def part(self, states: Any, places: slice) -> Any:
         """States of control points, flat (..., entries), at some places: (..., 4, places, Np)."""
         Np, together = self.shape.Np, self._together

@@ -86,8 +86,8 @@ class Item:
     kind : str
         "illustration" (drawn, nothing measured), "count" (exact numbers that follow from the
         method), "accuracy" (errors, condition numbers) or "measurement" (times and rates).
-    chapter : int
-        The chapter of this book that treats it.
+    chapter : int or str
+        The lesson of this book that treats it: 5, or "4b".
     rows : dict of dict
         The values that the paper prints for it, in the table or in the text about it; empty where
         it prints none. An interval is given by columns that end in "from" and "to".
@@ -114,7 +114,7 @@ class Item:
     number: str
     title: str
     kind: str
-    chapter: int
+    chapter: int | str
     rows: Values = field(default_factory=dict)
     units: dict[str, str] = field(default_factory=dict)
     note: str = ""

@@ -48,7 +48,7 @@ def figure1() -> Ours:
     for N in range(1, 10):
         Np, Nfp = space_dimension(3, N), (N + 1) * (N + 2) // 2
         rows[f"N = {N}"] = {"rows": Np, "columns": 4 * Nfp, "in a face mass": Nfp * Nfp}
-    return Ours(rows, "drawn in chapter 4")
+    return Ours(rows, "drawn in chapter 4b")
 
 
 def figure2() -> Ours:

@@ -189,6 +189,14 @@ class BernsteinFusedLauncher(TeamStage):
             state[:K, :, :Np, half] = np.einsum("dkn,kdi->kin", field, x)
         return self.device.array(state.ravel())
 
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
+        return fused.components(self.operator, elements)
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np, (half, i) = self.shape.even_Np, np.divmod(np.arange(6), 3)
+        return 6 * Np, (2 * Np * i + half)[:, None] + 2 * np.arange(Np)
+
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""
         values = states.reshape(*states.shape[:-1], -1, 3, self.shape.even_Np, 2)

@@ -117,6 +117,16 @@ def tangents() -> np.ndarray:
     return np.array(ways)
 
 
+def components(operator: Operator, elements: np.ndarray) -> np.ndarray:
+    """Matrices from E and H to x_i . E and x_i . (Z H), (elements, 6, 6) float64."""
+    mesh = operator.mesh
+    x = map_derivatives(mesh.vertices, mesh.elements[elements]).swapaxes(1, 2)
+    Z = operator.impedance[elements, :1, None].astype(np.float64)
+    matrices = np.zeros((len(elements), 6, 6))
+    matrices[:, :3, :3], matrices[:, 3:, 3:] = x, Z * x
+    return matrices
+
+
 def bases(operator: Operator, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x_i, and Z x_i, of some elements, (elements, 3, 3) float64."""
     x = map_derivatives(operator.mesh.vertices, operator.mesh.elements[elements])
@@ -204,6 +214,14 @@ class FusedLauncher(NodalStage):
             field = np.moveaxis(u[half : half + 3], 0, 2)  # (K, Np, 3)
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
+
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
+        return components(self.operator, elements)
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np = self.shape.even_Np
+        return 6 * Np, np.arange(6)[:, None] + 6 * np.arange(Np)
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""

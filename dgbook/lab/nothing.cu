@@ -1,0 +1,3 @@
+// A kernel that is only launched.
+
+extern "C" __global__ void nothing(const float* x) {}

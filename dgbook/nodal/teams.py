@@ -30,7 +30,7 @@ class TeamPlan(LaunchPlan):
     blocks : int
         Blocks that a multiprocessor should hold, CUDA C++ only: the compiler limits the registers.
     unroll : int
-        Iterations of the loop over points that end a stage, CUDA C++ only, that are under way together.
+        Iterations, in flight together, of the loop over points that ends a stage; CUDA C++ only.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What there is to compute on: a CUDA device, the simulator or the CPU, and what ails it."""
+"""What there is to compute on: a CUDA device, processor cores or the simulator."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numba
 import numpy as np
 
 from dgbook.gpu.kernel import HAS_CUPY, HAS_NUMBA_CUDA, cuda, preparing
 
-KINDS = ("auto", "cuda", "cpu", "simulator")
+KINDS = ("auto", "cuda", "cpu", "reference", "simulator")
 INSTALL = "in the repository pip install '.[cuda12]' or '.[cuda13]', what fits your driver"
 
 
@@ -24,7 +25,7 @@ class Device:
     Attributes
     ----------
     kind : str
-        "cuda", "simulator" or "cpu".
+        "cuda", "cpu", "reference" or "simulator".
     name : str
         The GPU's name, or the processor's.
     compute_capability : tuple of two ints, or None
@@ -199,8 +200,9 @@ def device(name: str = "auto") -> Device:
 
     Parameters
     ----------
-    name : {"auto", "cuda", "cpu", "simulator"}
-        "auto" takes a CUDA device where one works, else the CPU.
+    name : {"auto", "cuda", "cpu", "reference", "simulator"}
+        "auto" takes a CUDA device where one works, else the CPU. "cpu" is compiled kernels on all
+        cores, "reference" the NumPy operators that define what is right.
 
     Raises
     ------
@@ -218,16 +220,18 @@ def device(name: str = "auto") -> Device:
             "Kernels run on dgbook's simulator: the real kernel, thread by thread, on tiny "
             "problems. It shows that a kernel is right, not how fast it is.",
         )
+    if name == "reference":
+        return Device(
+            "reference", _processor(), "You asked for the reference: solvers run in NumPy."
+        )
     if name == "cpu":
-        return _cpu("You asked for the CPU: solvers run their NumPy reference.")
+        return _cpu("You asked for the CPU")
     trouble = _trouble()
     if not trouble:
         return _cuda_device()
     if name == "cuda":
         raise RuntimeError(trouble)
-    return _cpu(
-        f"{trouble} Until then solvers run their NumPy reference and kernels the simulator."
-    )
+    return _cpu(f"{trouble} Until then GPU kernels run in the simulator")
 
 
 def as_device(given: Device | str | None) -> Device:
@@ -282,8 +286,14 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _cpu(sentence: str) -> Device:
-    return Device("cpu", platform.processor() or platform.machine(), sentence)
+def _cpu(why: str) -> Device:
+    threads = numba.get_num_threads()
+    cores = f"{threads} processor cores" if threads > 1 else "one processor core"
+    return Device("cpu", _processor(), f"{why}: solvers run compiled kernels on {cores}.")
+
+
+def _processor() -> str:
+    return platform.processor() or platform.machine()
 
 
 @lru_cache(maxsize=1)

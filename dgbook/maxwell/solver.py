@@ -8,12 +8,14 @@ import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
+from dgbook.maxwell.cores import Cores
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.launch.incident import launches
 from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import PaperPlan
 from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
+from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.incoming import Launch
 from dgbook.nodal.linear import LinearSolver
 
@@ -42,8 +44,8 @@ class Solver(LinearSolver):
     order : int
         Polynomial degree N.
     dtype : {"float64", "float32"}
-    device : Device or {"auto", "cuda", "cpu", "simulator"}
-        On the CPU the NumPy reference runs; elsewhere the kernels.
+    device : Device or {"auto", "cuda", "cpu", "reference", "simulator"}
+        "cpu" is compiled kernels on all processor cores, "reference" the NumPy operator.
     flux : {"upwind", "central"}
     epsilon, mu : number or (K,) array
         Relative permittivity and permeability; the speed of light is 1 where both are 1.
@@ -80,6 +82,7 @@ class Solver(LinearSolver):
 
     fields = FIELDS
     reference = reference
+    cores = Cores
 
     def __init__(
         self,
@@ -120,11 +123,15 @@ class Solver(LinearSolver):
         On the paper's path state, residual, du/dt, what is lifted and the 18 derivatives; of the
         reference, as measured, 12 states.
         """
-        path = "cpu" if self.device.kind == "cpu" else self.path
-        states, faces = {"fused": (3, 0), "paper": (7, 1), "cpu": REFERENCE_ARRAYS}[path]
-        return states * self.element.Np + faces * 4 * self.element.Nfp, 32
+        arrays = {"fused": (3, 0), "paper": (7, 1), "cpu": CORE_ARRAYS}
+        arrays["reference"] = REFERENCE_ARRAYS
+        kind = self.device.kind
+        states, faces = arrays[kind if kind in arrays else self.path]
+        return states * self.element.Np + faces * 4 * self.element.Nfp, 60
 
     def _launches(self) -> Sequence[Launch] | None:
+        if self.device.kind == "cpu":
+            return super()._launches()
         return launches(self.operator, self.device)
 
     def _amplitude(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from dgbook.acoustics.reference import NodalBasis, Operator
 from dgbook.gpu import Device
 from dgbook.nodal.bernstein import BernsteinBasis
-from dgbook.nodal.cores import BLOCKS, CoreLauncher, Sources, advance
+from dgbook.nodal.cores import BLOCKS, CoreStage, Sources, advance
 from dgbook.nodal.lanes import (
     by_rows,
     gather,
@@ -222,7 +222,7 @@ def _bernstein_stage(sources, blocks, both, u, res, new, data, a, b, dt, sizes, 
                    given)  # fmt: skip
 
 
-class Cores(CoreLauncher):
+class Cores(CoreStage):
     """A whole stage of the acoustic equations on all cores, in either basis, of any flux.
 
     With w_i = (dr_i/dx) . v the divergence is sum_i dw_i/dr_i. Of a flux of rank 1 a scalar a face
@@ -240,7 +240,7 @@ class Cores(CoreLauncher):
     def __init__(self, operator: Operator, device: Device) -> None:
         basis, dtype = operator.basis, operator.weights.dtype.name
         element = basis.element
-        super().__init__(operator, device, dtype, 4, element.Np, operator.trace)
+        super().__init__(operator, device, dtype, 4, element.Np, operator.trace.exterior, operator.trace.boundary_faces)
         self.both = operator.flux == "central"
         self.kernel = _nodal_stage if isinstance(basis, NodalBasis) else _bernstein_stage
         rst_xyz, kappa, rho = (
@@ -287,7 +287,7 @@ class Cores(CoreLauncher):
         return basis.lift_face.values.shape[1], flat, basis.sweep_places
 
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """As `CoreLauncher.stage`."""
+        """As `CoreStage.stage`."""
         numbers = (self.real(value) for value in (a, b, dt))
         self.kernel(self.sources, self.blocks, self.both, u, res, new, data, *numbers,
                     *self.arguments)  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from dgbook.gpu import Device
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh.geometry import map_derivatives
-from dgbook.nodal.cores import BLOCKS, CoreLauncher, Sources, advance
+from dgbook.nodal.cores import BLOCKS, CoreStage, Sources, advance
 from dgbook.nodal.lanes import (
     by_rows,
     difference_of_two,
@@ -170,7 +170,7 @@ def _stage(sources, blocks, both, u, res, new, data, a, b, dt, sizes, matrices, 
                 given)  # fmt: skip
 
 
-class Cores(CoreLauncher):
+class Cores(CoreStage):
     """A whole stage of Maxwell's equations on all cores, of either flux.
 
     In an element the covariant components x_i . E and x_i . H make the contravariant components of
@@ -188,7 +188,7 @@ class Cores(CoreLauncher):
 
     def __init__(self, operator: Operator, device: Device) -> None:
         element, dtype = operator.element, operator.lift.dtype.name
-        super().__init__(operator, device, dtype, 6, element.Np, operator.trace)
+        super().__init__(operator, device, dtype, 6, element.Np, operator.trace.exterior, operator.trace.boundary_faces)
         self.both = operator.flux == "central"
         x = map_derivatives(operator.mesh.vertices, operator.mesh.elements)
         J, epsilon, mu = (
@@ -217,7 +217,7 @@ class Cores(CoreLauncher):
         )
 
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """As `CoreLauncher.stage`."""
+        """As `CoreStage.stage`."""
         scalars = (self.real(value) for value in (a, b, dt))
         _stage(self.sources, self.blocks, self.both, u, res, new, data, *scalars, *self.arguments)
 

@@ -21,7 +21,6 @@ from dgbook.mesh import along_a_curve
 from dgbook.nodal import lanes
 from dgbook.nodal.lanes import CACHE_LINE, REGISTER_BYTES, load, store
 from dgbook.nodal.launching import MOST
-from dgbook.nodal.trace import Trace
 
 CORE_ARRAYS = (5, 1)
 """Of states, and of values on faces, that a run has at the same time: two states and the residual,
@@ -72,6 +71,10 @@ class _SourcesType(types.Opaque):
 
 
 register_model(_SourcesType)(models.OpaqueModel)
+
+
+SHARED = Sources()
+"""Of what all families share."""
 
 
 @typeof_impl.register(Sources)
@@ -149,8 +152,8 @@ def aligned(size: int, real: Any) -> np.ndarray:
     return zeros[first : first + size]
 
 
-class CoreLauncher(ABC):
-    """An operator's arrays on processor cores, and a stage that all cores compute.
+class CoreLauncher:
+    """An operator's states and arrays on processor cores.
 
     A state is flat: blocks of as many elements as a vector has lanes, along a curve that fills
     space, ``[block][field][node][lane]``. The last block may have lanes to spare.
@@ -163,47 +166,55 @@ class CoreLauncher(ABC):
     dtype : str
     fields, Np : int
         Of a state.
-    trace : Trace
+    exterior : (K, faces, Nfp) ints
+        The nodes that an element's face nodes meet, element times Np plus node; on the boundary its
+        own.
+    boundary_faces : (nb, 2) ints
+        Rows (element, face).
 
     Attributes
     ----------
-    in_place : bool
-        False: neighbors still need u, so that the new state is written elsewhere.
     order, elements : (K,)
         Which element stands at each place of a state.
     sources : Sources
         The family's.
     """
 
-    in_place = False
     sources: ClassVar[Sources]
 
     def __init__(
-        self, operator: Any, device: Device, dtype: str, fields: int, Np: int, trace: Trace
+        self,
+        operator: Any,
+        device: Device,
+        dtype: str,
+        fields: int,
+        Np: int,
+        exterior: np.ndarray,
+        boundary_faces: np.ndarray,
     ) -> None:
-        self.operator, self.device, self.trace = operator, device, trace
+        self.operator, self.device, self.boundary_faces = operator, device, boundary_faces
+        self.K, self.faces, self.Nfp = exterior.shape
         self.real = np.dtype(dtype).type
         self.fields, self.Np, self.L = fields, Np, lanes.lanes(dtype)
-        self.blocks = -(-trace.K // self.L)
+        self.blocks = -(-self.K // self.L)
         self.size = self.blocks * fields * Np * self.L
         if self.size >= MOST:
             raise ValueError(
-                f"mesh.K = {trace.K} elements of this order need an array of {self.size} entries; "
+                f"mesh.K = {self.K} elements of this order need an array of {self.size} entries; "
                 f"allowed: less than {MOST}"
             )
         self.order = along_a_curve(operator.mesh)
-        nodes = trace.exterior[0].size
-        self.places = np.empty(self.blocks * nodes * self.L, np.uint32)
-        exterior = trace.exterior.reshape(trace.K, -1)
-        _places(self.sources, exterior, self.order, fields, Np, self.L, self.places)
+        exterior = np.ascontiguousarray(exterior, np.int32).reshape(self.K, -1)
+        self.places = np.empty(self.blocks * exterior.shape[1] * self.L, np.uint32)
+        _places(SHARED, exterior, self.order, fields, Np, self.L, self.places)
 
     # -- arrays ----------------------------------------------------------------------------
 
     def by_blocks(self, values: np.ndarray) -> np.ndarray:
         """What describes elements, (K, ...), flat: ``[block][...][lane]``; zero in spare lanes."""
-        values = values.reshape(self.trace.K, -1)
+        values = values.reshape(self.K, -1)
         rows = np.zeros((self.blocks * self.L, values.shape[1]), self.real)
-        rows[: self.trace.K] = values[self.order]
+        rows[: self.K] = values[self.order]
         out = aligned(rows.size, self.real)
         out.reshape(self.blocks, -1, self.L)[:] = rows.reshape(self.blocks, self.L, -1).swapaxes(
             1, 2
@@ -231,13 +242,12 @@ class CoreLauncher(ABC):
         given : flat uint32
             Where the lane's data begin, ``[number][lane]``: number of the boundary face times Nfp.
         """
-        k, f = self.trace.boundary_faces.T
-        faces, Nfp = self.trace.exterior.shape[1:]
-        place = np.empty(self.trace.K, np.int64)
-        place[self.order] = np.arange(self.trace.K)
+        k, f = self.boundary_faces.T
+        place = np.empty(self.K, np.int64)
+        place[self.order] = np.arange(self.K)
         block, lane = np.divmod(place[k], self.L)
-        some, number = np.unique(block * faces + f, return_inverse=True)
-        edges = np.full(self.blocks * faces, -1, np.int32)
+        some, number = np.unique(block * self.faces + f, return_inverse=True)
+        edges = np.full(self.blocks * self.faces, -1, np.int32)
         edges[some] = np.arange(len(some))
         columns = values.shape[1]
         table = aligned(max(1, len(some)) * (columns + 1) * self.L, self.real)
@@ -245,7 +255,7 @@ class CoreLauncher(ABC):
         rows[:, :columns] = np.reshape(inside, (-1, 1))
         rows[number, :columns, lane], rows[number, columns, lane] = values, 1
         given = np.zeros((max(1, len(some)), self.L), np.uint32)
-        given[number, lane] = np.arange(len(k)) * Nfp
+        given[number, lane] = np.arange(len(k)) * self.Nfp
         return edges, table, given.ravel()
 
     # -- states ----------------------------------------------------------------------------
@@ -263,13 +273,13 @@ class CoreLauncher(ABC):
         """A state (fields, K, Np) in blocks."""
         state = self.zeros()
         u = np.ascontiguousarray(u, self.real)
-        _to_blocks(self.sources, u, self.order, self.L, state)
+        _to_blocks(SHARED, u, self.order, self.L, state)
         return state
 
     def download(self, state: np.ndarray) -> np.ndarray:
         """A state in blocks as an array (fields, K, Np)."""
-        u = np.empty((self.fields, self.trace.K, self.Np), self.real)
-        _from_blocks(self.sources, state.reshape(-1), self.order, self.L, u)
+        u = np.empty((self.fields, self.K, self.Np), self.real)
+        _from_blocks(SHARED, state.reshape(-1), self.order, self.L, u)
         return u
 
     def part(self, states: np.ndarray, places: slice) -> np.ndarray:
@@ -282,7 +292,17 @@ class CoreLauncher(ABC):
         rows = rows[..., places.start - first * self.L : places.stop - first * self.L]
         return rows.swapaxes(-1, -2)
 
-    # -- launches --------------------------------------------------------------------------
+
+class CoreStage(CoreLauncher, ABC):
+    """Stages of low-storage Runge-Kutta on processor cores, each in one sweep over the blocks.
+
+    Attributes
+    ----------
+    in_place : bool
+        False: neighbors still need u, so that the new state is written elsewhere.
+    """
+
+    in_place = False
 
     @abstractmethod
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:

@@ -95,12 +95,12 @@ def _slopes(both, Np, L, elements, g, faces, t, order, work, parts, lifted):
         Z = -(z1 * a1 + z2 * a2 + z3 * a3)
         for f in range(4):
             s, h = t + f * FACE * L, lifted + f * n * field + order[4 * i + f] * L
-            l = load(work, h)  # noqa: E741
+            l = load(work, h)
             p = p + l
             if both:
-                l = load(work, h + field)  # noqa: E741
+                l = load(work, h + field)
             else:
-                l = load(faces, s + 7 * L) * l  # noqa: E741
+                l = load(faces, s + 7 * L) * l
             X, Y = X + load(faces, s) * l, Y + load(faces, s + L) * l
             Z = Z + load(faces, s + 2 * L) * l
         store(work, at, kappa * p)
@@ -240,7 +240,15 @@ class Cores(CoreStage):
     def __init__(self, operator: Operator, device: Device) -> None:
         basis, dtype = operator.basis, operator.weights.dtype.name
         element = basis.element
-        super().__init__(operator, device, dtype, 4, element.Np, operator.trace.exterior, operator.trace.boundary_faces)
+        super().__init__(
+            operator,
+            device,
+            dtype,
+            4,
+            element.Np,
+            operator.trace.exterior,
+            operator.trace.boundary_faces,
+        )
         self.both = operator.flux == "central"
         self.kernel = _nodal_stage if isinstance(basis, NodalBasis) else _bernstein_stage
         rst_xyz, kappa, rho = (

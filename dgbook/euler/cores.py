@@ -104,7 +104,7 @@ def _outside(edge, Ne, L, nx, ny, data, mirrors, given, work, left, right):
     wall, alone = load(mirrors, edge * 2 * L), load(mirrors, edge * 2 * L + L)
     inside, told = 1 - alone, alone - wall
     for q in range(Ne):
-        l, r = left + q * L, right + q * L  # noqa: E741
+        l, r = left + q * L, right + q * L
         w0, w1 = load(work, l), load(work, l + field)
         w2, w3 = load(work, l + 2 * field), load(work, l + 3 * field)
         normal = 2 * (w1 * nx + w2 * ny)

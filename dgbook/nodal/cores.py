@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from dgbook.arguments import check_integer
 from dgbook.gpu import Device
 from dgbook.mesh import along_a_curve
 from dgbook.nodal import lanes
-from dgbook.nodal.lanes import CACHE_LINE, REGISTER_BYTES, load, store
+from dgbook.nodal.lanes import CACHE_LINE, load, store
 from dgbook.nodal.launching import MOST
 
 CORE_ARRAYS = (5, 1)

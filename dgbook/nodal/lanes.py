@@ -202,7 +202,9 @@ def _make_tile(columns: int, subtract: bool) -> Any:
     """
 
     @intrinsic
-    def tile(typingctx, rows, width, first, a, of, less, x, at, other, apart, out, to, between, add):
+    def tile(
+        typingctx, rows, width, first, a, of, less, x, at, other, apart, out, to, between, add
+    ):
         kind, size = Vector(out.dtype), out.dtype.bitwidth // 8
         kinds = dict.fromkeys(range(14), types.intp) | {3: a, 6: x, 10: out, 13: types.boolean}
 
@@ -326,9 +328,7 @@ def difference_of_two(rows, height, width, a, of, less, x, at, other, apart, out
     columns y at `other` in x.
     """
     for first in range(0, height, rows):
-        _tile_2_less(
-            rows, width, first, a, of, less, x, at, other, apart, out, to, between, False
-        )
+        _tile_2_less(rows, width, first, a, of, less, x, at, other, apart, out, to, between, False)
 
 
 def rows_together(rows: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numba
 import numpy as np
@@ -249,7 +248,7 @@ class Cores(CoreStage):
             operator.trace.exterior,
             operator.trace.boundary_faces,
         )
-        self.both = operator.flux == "central"
+        both = operator.flux == "central"
         self.kernel = _nodal_stage if isinstance(basis, NodalBasis) else _bernstein_stage
         rst_xyz, kappa, rho = (
             v.astype(np.float64).reshape(operator.mesh.K, -1)
@@ -261,6 +260,7 @@ class Cores(CoreStage):
         faces = np.concatenate([operator.normals, weights, r], axis=2)
         table = self._dense if isinstance(basis, NodalBasis) else self._sparse
         width, tables, order = table(basis)
+        self.leading = (self.sources, self.blocks, both)
         self.arguments = (
             (element.Np, element.Nfp, width, self.L),
             tables,
@@ -293,9 +293,3 @@ class Cores(CoreStage):
             t.ravel().astype(np.int64 if t.dtype.kind == "i" else self.real) for t in tables
         )
         return basis.lift_face.values.shape[1], flat, basis.sweep_places
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """As `CoreStage.stage`."""
-        numbers = (self.real(value) for value in (a, b, dt))
-        self.kernel(self.sources, self.blocks, self.both, u, res, new, data, *numbers,
-                    *self.arguments)  # fmt: skip

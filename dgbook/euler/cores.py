@@ -278,8 +278,14 @@ class Cores(CoreLauncher):
             self.bad[0] = min(self.bad[0], self.order[block * self.L])
 
     def _launch(self, stage: int, u: Any, data: Any, kept: tuple, new: Any, dt: float) -> None:
-        _stage(self.sources, self.blocks, self.wrong, stage, self.flux, u, kept, new, data,
-               self.real(dt), *self.arguments)  # fmt: skip
+        _stage(*self._call(stage, u, data, kept, new, dt))
+
+    def _call(self, stage: int, u: Any, data: Any, kept: tuple, new: Any, dt: float) -> tuple:
+        about = self.sources, self.blocks, self.wrong, stage, self.flux
+        return *about, u, kept, new, data, self.real(dt), *self.arguments
+
+    def _launch_on(self, state: Any) -> tuple[Any, tuple[Any, ...]]:
+        return _stage, self._call(RATE, state, state, 3 * (state,), state, 0.0)
 
 
 def _matrices(tables: Tables) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

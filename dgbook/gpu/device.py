@@ -225,13 +225,16 @@ def device(name: str = "auto") -> Device:
             "reference", _processor(), "You asked for the reference: solvers run in NumPy."
         )
     if name == "cpu":
-        return _cpu("You asked for the CPU")
+        return _cpu(f"You asked for the CPU: solvers run compiled kernels on {_cores()}.")
     trouble = _trouble()
     if not trouble:
         return _cuda_device()
     if name == "cuda":
         raise RuntimeError(trouble)
-    return _cpu(f"{trouble} Until then GPU kernels run in the simulator")
+    return _cpu(
+        f"{trouble} Until then solvers run compiled kernels on {_cores()}, and GPU kernels run in "
+        "the simulator."
+    )
 
 
 def as_device(given: Device | str | None) -> Device:
@@ -286,10 +289,13 @@ def versions() -> dict[str, str]:
     return found
 
 
-def _cpu(why: str) -> Device:
+def _cpu(sentence: str) -> Device:
+    return Device("cpu", _processor(), sentence)
+
+
+def _cores() -> str:
     threads = numba.get_num_threads()
-    cores = f"{threads} processor cores" if threads > 1 else "one processor core"
-    return Device("cpu", _processor(), f"{why}: solvers run compiled kernels on {cores}.")
+    return f"{threads} processor cores" if threads > 1 else "one processor core"
 
 
 def _processor() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numba
 import numpy as np
@@ -132,6 +131,7 @@ class Cores(CoreStage):
     """
 
     sources = Sources(sys.modules[__name__])
+    kernel = staticmethod(_stage)
 
     def __init__(self, operator: Operator, device: Device) -> None:
         element, n, dim = operator.element, operator.system.n, operator.mesh.dim
@@ -145,6 +145,7 @@ class Cores(CoreStage):
             operator.trace.boundary_faces,
         )
         matrices = [by_rows(m) for m in (*operator.derivative, operator.lift)]
+        self.leading = (self.sources, self.blocks)
         self.arguments = (
             (dim, n, dim + 1, element.Np, element.Nfp, self.L, rows_together(element.Np)),
             np.concatenate(matrices),
@@ -155,8 +156,3 @@ class Cores(CoreStage):
             self.places,
             *self.on_boundary(operator.mirrors.reshape(-1, n * n), np.eye(n).ravel()),
         )
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """As `CoreStage.stage`."""
-        numbers = (self.real(value) for value in (a, b, dt))
-        _stage(self.sources, self.blocks, u, res, new, data, *numbers, *self.arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import numba
 import numpy as np
@@ -185,6 +184,7 @@ class Cores(CoreStage):
     """
 
     sources = Sources(sys.modules[__name__])
+    kernel = staticmethod(_stage)
 
     def __init__(self, operator: Operator, device: Device) -> None:
         element, dtype = operator.element, operator.lift.dtype.name
@@ -197,13 +197,13 @@ class Cores(CoreStage):
             operator.trace.exterior,
             operator.trace.boundary_faces,
         )
-        self.both = operator.flux == "central"
+        both = operator.flux == "central"
         x = map_derivatives(operator.mesh.vertices, operator.mesh.elements)
         J, epsilon, mu = (
             np.asarray(v, np.float64)[:, None]
             for v in (operator.jacobian, operator.epsilon, operator.mu)
         )
-        across = 1 / mu if self.both else np.sqrt(mu / epsilon) / mu
+        across = 1 / mu if both else np.sqrt(mu / epsilon) / mu
         of_elements = [x.swapaxes(1, 2).reshape(-1, 9), 1 / J, 1 / epsilon, 1 / mu, across]
         Z, Zp, a, Fs = (
             v.astype(np.float64)[..., None]
@@ -214,6 +214,7 @@ class Cores(CoreStage):
         lifts = operator.lift.reshape(element.Np, 4, -1).swapaxes(0, 1)
         matrices = [by_rows(m) for m in (*operator.derivative, *lifts)]
         faces = np.concatenate([_tangents(operator.normals), weights], axis=2)
+        self.leading = (self.sources, self.blocks, both)
         self.arguments = (
             (element.Np, element.Nfp, rows_together(element.Np), self.L),
             np.concatenate(matrices),
@@ -223,11 +224,6 @@ class Cores(CoreStage):
             self.places,
             *self.on_boundary(operator.mirrors, np.ones(2)),
         )
-
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """As `CoreStage.stage`."""
-        scalars = (self.real(value) for value in (a, b, dt))
-        _stage(self.sources, self.blocks, self.both, u, res, new, data, *scalars, *self.arguments)
 
 
 def _tangents(normals: np.ndarray) -> np.ndarray:

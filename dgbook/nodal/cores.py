@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -151,7 +152,7 @@ def aligned(size: int, real: Any) -> np.ndarray:
     return zeros[first : first + size]
 
 
-class CoreLauncher:
+class CoreLauncher(ABC):
     """An operator's states and arrays on processor cores.
 
     A state is flat: blocks of as many elements as a vector has lanes, along a curve that fills
@@ -206,6 +207,23 @@ class CoreLauncher:
         exterior = np.ascontiguousarray(exterior, np.int32).reshape(self.K, -1)
         self.places = np.empty(self.blocks * exterior.shape[1] * self.L, np.uint32)
         _places(SHARED, exterior, self.order, fields, Np, self.L, self.places)
+
+    def prepare(self) -> bool:
+        """Compile what runs use, or load it from disk; whether something had to be compiled."""
+        few, values = aligned(1, self.real), np.empty((1, 1, 1), self.real)
+        calls = [
+            (_to_blocks, (SHARED, values, self.order, self.L, few)),
+            (_from_blocks, (SHARED, few, self.order, self.L, values)),
+            self._launch_on(few),
+        ]
+        before = sum(kernel.stats.cache_misses.total() for kernel, _ in calls)
+        for kernel, arguments in calls:
+            kernel.compile(tuple(map(numba.typeof, arguments)))
+        return sum(kernel.stats.cache_misses.total() for kernel, _ in calls) > before
+
+    @abstractmethod
+    def _launch_on(self, state: np.ndarray) -> tuple[Any, tuple[Any, ...]]:
+        """The family's kernel, and what it is called with where all states are this one."""
 
     # -- arrays ----------------------------------------------------------------------------
 
@@ -292,23 +310,35 @@ class CoreLauncher:
         return rows.swapaxes(-1, -2)
 
 
-class CoreStage(CoreLauncher, ABC):
+class CoreStage(CoreLauncher):
     """Stages of low-storage Runge-Kutta on processor cores, each in one sweep over the blocks.
 
     Attributes
     ----------
     in_place : bool
         False: neighbors still need u, so that the new state is written elsewhere.
+    kernel : function
+        ``kernel(*leading, u, res, new, data, a, b, dt, *arguments)``, compiled by Numba.
+    leading, arguments : tuple
     """
 
     in_place = False
 
-    @abstractmethod
+    kernel: Callable[..., None]
+    leading: tuple[Any, ...]
+    arguments: tuple[Any, ...]
+
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
         """res = a res + dt du/dt, new = u + b res; `new` is not u.
 
         Where a = 0, `res` is not read; where b = 0, `new` is not written.
         """
+        numbers = (self.real(value) for value in (a, b, dt))
+        self.kernel(*self.leading, u, res, new, data, *numbers, *self.arguments)
+
+    def _launch_on(self, state: Any) -> tuple[Any, tuple[Any, ...]]:
+        states, numbers = 4 * (state,), 3 * (self.real(0),)
+        return self.kernel, (*self.leading, *states, *numbers, *self.arguments)
 
     def rhs(self, u: Any, data: Any, out: Any) -> None:
         """out = du/dt; `data` are g on the boundary, flat (fields nb Nfp,), one zero if nb = 0."""

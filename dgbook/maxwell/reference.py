@@ -206,7 +206,7 @@ def assemble(
         if callable(condition):
             sources.append((faces, condition))
 
-    points = nodes_xyz(mesh, element.nodes).reshape(3, -1)
+    points = nodes_xyz(mesh, element.nodes, k)
     return Operator(
         mesh=mesh,
         element=element,
@@ -225,5 +225,5 @@ def assemble(
         upwinding=upwinding.astype(dtype),
         mirrors=mirrors.astype(dtype),
         sources=tuple(sources),
-        boundary_points=points[:, connectivity.interior[k, f]],
+        boundary_points=points[:, np.arange(len(k))[:, None], element.face_nodes[f]],
     )

@@ -229,13 +229,9 @@ class CoreLauncher(ABC):
 
     def by_blocks(self, values: np.ndarray) -> np.ndarray:
         """What describes elements, (K, ...), flat: ``[block][...][lane]``; zero in spare lanes."""
-        values = values.reshape(self.K, -1)
-        rows = np.zeros((self.blocks * self.L, values.shape[1]), self.real)
-        rows[: self.K] = values[self.order]
-        out = aligned(rows.size, self.real)
-        out.reshape(self.blocks, -1, self.L)[:] = rows.reshape(self.blocks, self.L, -1).swapaxes(
-            1, 2
-        )
+        rows = np.ascontiguousarray(values, self.real).reshape(1, self.K, -1)
+        out = aligned(self.blocks * self.L * rows.shape[2], self.real)
+        _to_blocks(SHARED, rows, self.order, self.L, out)
         return out
 
     def on_boundary(

@@ -22,9 +22,10 @@ from dgbook.nodal import lanes
 from dgbook.nodal.lanes import CACHE_LINE, load, store
 from dgbook.nodal.launching import MOST
 
-CORE_ARRAYS = (5, 1)
+CORE_ARRAYS = (6, 1)
 """Of states, and of values on faces, that a run has at the same time: two states and the residual,
-what the caller gave and what is kept in case the run blows up, and where neighbors' nodes are."""
+what the caller gave, what is kept in case the run blows up and what is looked at now; and where
+neighbors' nodes are."""
 BLOCKS = 8
 """That a thread takes at a time: as many use the same working memory."""
 

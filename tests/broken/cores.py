@@ -26,9 +26,8 @@ MISTAKES = {
                                                "[rst_xyz, kappa, rho]"),
     },
     "linear": {
-        "the mirror is transposed": ("m + (c * n + d) * L", "m + (d * n + c) * L"),
-        "the flux matrix is transposed": ("F + d * L) * load(work, jump + d * L)",
-                                          "F + d * n * L) * load(work, jump + d * L)"),
+        "the mirror is forgotten": ("across = across + mirror * load", "across = across + load"),
+        "the flux matrix is a number": ("load(faces, F + d * L)", "load(faces, F)"),
         "the metric is transposed": ("(i * dim + d) * L", "(d * dim + i) * L"),
     },
     "euler": {

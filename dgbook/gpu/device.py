@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,6 +15,8 @@ import numpy as np
 from dgbook.gpu.kernel import HAS_CUPY, HAS_NUMBA_CUDA, cuda, preparing
 
 KINDS = ("auto", "cuda", "cpu", "reference", "simulator")
+WITH_KERNELS = tuple(kind for kind in KINDS if kind != "reference")
+"""Of families whose solvers have no other reference than their tests."""
 INSTALL = "in the repository pip install '.[cuda12]' or '.[cuda13]', what fits your driver"
 
 
@@ -237,11 +239,18 @@ def device(name: str = "auto") -> Device:
     )
 
 
-def as_device(given: Device | str | None) -> Device:
-    """A device, its name, or None for "auto", as a device."""
-    if isinstance(given, Device):
-        return given
-    return device("auto" if given is None else given)
+def as_device(given: Device | str | None, kinds: Collection[str] = KINDS) -> Device:
+    """A device, its name, or None for "auto", as a device of one of some kinds.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        As `device`, and for another kind.
+    """
+    found = given if isinstance(given, Device) else device("auto" if given is None else given)
+    if found.kind not in kinds:
+        raise ValueError(f"device = {found.kind!r}; allowed are {', '.join(map(repr, kinds))}")
+    return found
 
 
 @lru_cache

@@ -31,7 +31,7 @@ from dgbook.nodal.solving import ADVICE, BlowUpError, March, NodalSolver
 
 MESH_BYTES = {1: 130, 2: 220, 3: 330}
 """Of an element, by dimensions, while `dgbook.mesh.box` makes it: peaks measured."""
-SET_UP_BYTES = {1: (200, 16), 2: (350, 51), 3: (750, 80)}
+SET_UP_BYTES = {1: (200, 16), 2: (340, 27), 3: (530, 49)}
 """Of an element, and of each of its nodes, while mesh and geometry are made: peaks measured."""
 
 # --------------------------------------------------------------------------------------- options

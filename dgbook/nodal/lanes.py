@@ -129,22 +129,6 @@ def gather(typingctx, array, at, places, first):
     return kind(array, types.intp, places, types.intp), code
 
 
-@intrinsic
-def fused(typingctx, a, b, c):
-    """a b + c, rounded once; a is a vector or a number."""
-    if not isinstance(b, Vector) or b != c:
-        return None
-
-    def code(context, builder, signature, arguments):
-        factor = arguments[0]
-        if not isinstance(a, Vector):
-            factor = context.cast(builder, factor, a, b.real)
-            factor = _splat(builder, factor, _llvm(b))
-        return _fma(builder, factor, *arguments[1:])
-
-    return b(a, b, c), code
-
-
 def _arithmetic(function: Any, instruction: str) -> None:
     """Teach Numba an operator between vectors, and between vectors and numbers.
 

@@ -47,7 +47,7 @@ def check_range(what: str, value: float, least: float = LEAST, most: float = MOS
 
 
 def check_memory(
-    what: str, needs: int, there: tuple[int, str] | None = None, advice: str = ""
+    what: str, needs: int, available: tuple[int, str] | None = None, advice: str = ""
 ) -> None:
     """Whether there are so many bytes.
 
@@ -56,7 +56,7 @@ def check_memory(
     what : str
         Ends with "needs", or "need".
     needs : int
-    there : (int, str), optional
+    available : (int, str), optional
         The bytes that there are, and whose; if not given, the host's.
     advice : str
         What to do.
@@ -66,7 +66,7 @@ def check_memory(
     ValueError
         If there are fewer: `what`, both numbers, and `advice`.
     """
-    has, whose = there or (host_bytes(), "the host")
+    has, whose = available or (host_bytes(), "the host")
     if needs > has:
         raise ValueError(
             f"{what} about {bytes_text(needs)}; allowed: the {bytes_text(has)} of {whose}{advice}"

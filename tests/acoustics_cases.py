@@ -109,11 +109,11 @@ class Case:
     def rhs(self) -> np.ndarray:
         return reference.rhs(self.double, self.u.astype(float), self.t)
 
-    def assert_close(self, found: np.ndarray, expected: np.ndarray) -> None:
-        assert found.dtype == self.u.dtype
-        assert found.shape == expected.shape
-        tolerance = self.roundings * np.finfo(found.dtype).eps * np.abs(expected).max()
-        assert np.abs(found - expected).max() < tolerance
+    def assert_close(self, computed: np.ndarray, expected: np.ndarray) -> None:
+        assert computed.dtype == self.u.dtype
+        assert computed.shape == expected.shape
+        tolerance = self.roundings * np.finfo(computed.dtype).eps * np.abs(expected).max()
+        assert np.abs(computed - expected).max() < tolerance
 
     def check_parts(self, launcher: Any) -> None:
         """Volume on NaN, and surface on what is there already."""

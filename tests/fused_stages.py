@@ -33,10 +33,10 @@ class Case:
     roundings: int = 60
 
     def assert_close(self, state, expected):
-        found = self.launcher.download(state)
-        assert found.dtype == self.u.dtype
-        tolerance = self.roundings * np.finfo(found.dtype).eps * np.abs(expected).max()
-        assert np.abs(found - expected).max() < tolerance
+        computed = self.launcher.download(state)
+        assert computed.dtype == self.u.dtype
+        tolerance = self.roundings * np.finfo(computed.dtype).eps * np.abs(expected).max()
+        assert np.abs(computed - expected).max() < tolerance
 
     def poisoned(self):
         """An output that nobody has written: NaN wherever the kernel forgets to write."""
@@ -101,12 +101,12 @@ class Case:
         launcher = self.launcher
         launcher.kernel = mistake.make(launcher.shape, launcher.plan)
         try:
-            found = self.stage(2)
+            stages = self.stage(2)
         except SimulatorError:
             return
         assert "barrier" not in mistake.name, "races are refused, whatever they compute"
         errors = [
             np.abs(launcher.download(state) - expected).max() / np.abs(expected).max()
-            for state, expected in found
+            for state, expected in stages
         ]
         assert not np.max(errors) < 1e-3

@@ -91,10 +91,10 @@ class Alien(np.lib.mixins.NDArrayOperatorsMixin):
         self.values[Alien.inside(index)] = Alien.inside(value)
 
     def __getattr__(self, name):
-        found = getattr(self.values, name)
-        if not callable(found):
-            return Alien.wrapped(found)
-        return lambda *args, **options: Alien.wrapped(found(*Alien.inside(args), **options))
+        attribute = getattr(self.values, name)
+        if not callable(attribute):
+            return Alien.wrapped(attribute)
+        return lambda *args, **options: Alien.wrapped(attribute(*Alien.inside(args), **options))
 
     def __len__(self):
         return len(self.values)

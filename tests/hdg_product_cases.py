@@ -28,10 +28,10 @@ def expected(matrix, x):
     return np.einsum("fbij,fbj->fi", matrix.values.astype(float), x.astype(float)[matrix.columns])
 
 
-def assert_close(found, matrix, x):
+def assert_close(computed, matrix, x):
     """To rounding of q additions of numbers below 1."""
-    assert found.shape == x.shape
-    assert found.dtype == matrix.dtype
+    assert computed.shape == x.shape
+    assert computed.dtype == matrix.dtype
     scale = np.abs(x).max() * np.sqrt(matrix.blocks * matrix.m)
     tolerance = 20 * np.finfo(matrix.dtype).eps * scale
-    assert np.abs(found - expected(matrix, x)).max() < tolerance
+    assert np.abs(computed - expected(matrix, x)).max() < tolerance

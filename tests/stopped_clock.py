@@ -56,12 +56,12 @@ def content(name, rows):
 def shapes(rows):
     """By path the names in rows and in their sizes, in order, and the kinds of values in JSON."""
     rows = json.loads(json.dumps(rows, default=records._plain))
-    found = {}
+    by_path = {}
     for row in rows:
         row.pop("run", None)  # of rows that were measured in another run
         names = tuple((name, type(row[name]).__name__) for name in row)
-        found.setdefault(row["path"], set()).add((names, tuple(row["size"])))
-    return found
+        by_path.setdefault(row["path"], set()).add((names, tuple(row["size"])))
+    return by_path
 
 
 def same_as_recorded(name, rows):

@@ -171,13 +171,14 @@ PARTS: dict[str, Part] = {
     "notebooks": pytest("notebooks", "chapters", "exercises/source", *NBVAL),
     "assignments": pytest("assignments", "tests/exercises", *BY_FILE),
     "cpu": pytest("cpu", "tests/cpu", *SPREAD),
+    "ranks": pytest("ranks", "tests/ranks"),
     "browser": browser,
     "simulator": pytest("simulator", "tests/simulator", *SPREAD),
 }
 # What a part needs of those that run with it.
 AFTER = dict.fromkeys(PARTS.keys() - {"install", "colab"}, "install") | {"browser": "book"}
 # Folders of tests/ by the part that runs them; `make gpu` runs the last.
-FOLDERS = {"cpu", "simulator", "compile", "exercises", "book", "gpu"}
+FOLDERS = {"cpu", "ranks", "simulator", "compile", "exercises", "book", "gpu"}
 
 
 def forgotten_folders() -> list[str]:

@@ -122,8 +122,8 @@ class PaperPlan(LaunchPlan):
         return varied(self, shape, **{name: choices[name] for name in self.tuned[part]})
 
     def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
-        found = (self.variants_of(shape, part) for part in self.tuned)
-        return list(dict.fromkeys(plan for plans in found for plan in plans))
+        variants = (self.variants_of(shape, part) for part in self.tuned)
+        return list(dict.fromkeys(plan for plans in variants for plan in plans))
 
 
 @dataclass(frozen=True)
@@ -468,9 +468,9 @@ class BernsteinFusedPlan(LaunchPlan):
         two limits of the registers each; this plan also with fewer registers, and with two turns of
         the last loop under way together.
         """
-        found, fit = [self], FIT[shape.dtype]
+        plans, fit = [self], FIT[shape.dtype]
         if self.language == "cuda":
-            found += [replace(self, unroll=2), self.fitting(shape, fit - 16, capability)]
+            plans += [replace(self, unroll=2), self.fitting(shape, fit - 16, capability)]
         for rounds, least in ((1, fit - 16), (2, fit + 16)):
             dealt = [
                 BernsteinFusedPlan(self.language, lanes, elements, 4 if lanes == WARP else 1)
@@ -480,8 +480,8 @@ class BernsteinFusedPlan(LaunchPlan):
             legal = [plan for plan in dealt if not plan.illegal(shape, capability)]
             best = sorted(legal, key=lambda plan: _instructions(plan, shape))[:4]
             limits = (least, least + 16) if self.language == "cuda" else ()
-            found += [p.fitting(shape, n, capability) for p in best for n in limits] or best
-        return list(dict.fromkeys(found))
+            plans += [p.fitting(shape, n, capability) for p in best for n in limits] or best
+        return list(dict.fromkeys(plans))
 
 
 def _instructions(plan: BernsteinFusedPlan, shape: Shape) -> float:

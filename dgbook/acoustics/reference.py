@@ -153,7 +153,10 @@ class Operator:
 
 
 def volume(operator: Operator, u: np.ndarray) -> np.ndarray:
-    """(-div v, -grad p), the equations inside the elements; u = (p, v) has shape (4, K, Np)."""
+    """(-div v, -grad p), the equations inside the elements.
+
+    u = (p, v) has shape (4, K, Np).
+    """
     du_dr = operator.basis.differentiate(u)  # (4, 3, K, Np)
     gradient = np.einsum("kid,ikm->dkm", operator.rst_xyz, du_dr[0])
     divergence = np.einsum("kid,dikm->km", operator.rst_xyz, du_dr[1:])
@@ -172,39 +175,90 @@ def jumps(operator: Operator, u: np.ndarray, data: np.ndarray) -> np.ndarray:
 
 
 def fluxes(operator: Operator, jump: np.ndarray) -> np.ndarray:
-    """n.(F - F*) on the faces, (4, K, 4, Nfp): chan2015, equations (1) and (2).
+    """n.(F - F*) on the faces, (4, K, 4, Nfp).
+
+    chan2015, equations (1) and (2):
 
     flux_p = a [p] - b n.[v],    flux_v = n (c n.[v] - d [p]).
     """
     n = np.moveaxis(operator.normals, 2, 0)[..., None]  # (3, K, 4, 1)
     a, b, c, d = operator.weights[..., None]
     p, normal = jump[0], (n * jump[1:]).sum(axis=0)
-    return np.concatenate([(a * p - b * normal)[None], n * (c * normal - d * p)])
+    flux_p = a * p - b * normal
+    flux_v = n * (c * normal - d * p)
+    return np.concatenate([flux_p[None], flux_v])
 
 
 def lift(operator: Operator, flux: np.ndarray) -> np.ndarray:
-    """Fs L applied on the faces, (4, K, 4, Nfp): face mass, inverse mass; (4, K, Np)."""
+    """Fs L applied to face values (4, K, 4, Nfp); (4, K, Np).
+
+    L is the face mass matrix and the inverse mass matrix.
+    """
     return operator.basis.lift(operator.face_scale[..., None] * flux)
 
 
-def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
-    """du/dt of the semi-discrete equations, chan2015, equation (3); (4, K, Np).
+def outgoing(
+    operator: Operator, elements: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the flux of a neighbor needs of an element's trace: one number of the four.
+
+    The flux has rank 1. With the own outward normal n and r = c / b of ``problem.flux_weights``,
+    which is the same number that makes -b n^+.v of a p in the neighbor's s, it takes q = p + r n.v
+    for p and nothing for v.
+
+    Parameters
+    ----------
+    operator : Operator
+        With the upwind or the penalty flux.
+    elements, faces : (m,) ints
+
+    Returns
+    -------
+    pack : (m, 1, 4) float64
+        q = pack u.
+    unpack : (m, 4, 1) float64
+        A trace with which the neighbor's flux is the same.
+
+    Raises
+    ------
+    ValueError
+        For the central flux.
+    """
+    r = operator.rank_one[2, elements, faces].astype(np.float64)
+    normal = operator.normals[elements, faces].astype(np.float64)
+    pack = np.concatenate([np.ones((len(r), 1)), r[:, None] * normal], axis=1)
+    unpack = np.repeat(np.eye(4)[None, :, :1], len(r), axis=0)
+    return pack[:, None], unpack
+
+
+def rhs(
+    operator: Operator,
+    u: np.ndarray,
+    t: float = 0.0,
+) -> np.ndarray:
+    """du/dt of the semi-discrete equations, (4, K, Np).
+
+    chan2015, equation (3):
 
         (1/kappa) p_t = -div v  + LIFT(Fs flux_p),
         rho       v_t = -grad p + LIFT(Fs flux_v).
 
-    **Energy.** With E = 1/2 int p^2 / kappa + rho |v|^2, multiply by (p, v) and integrate; the
-    volume terms are an exact divergence, -div(p v), and in the sum over both sides of a face all
-    terms cancel but the penalties:
+    **Energy.** With E = 1/2 int p^2 / kappa + rho |v|^2, multiply by
+    (p, v) and integrate. The volume terms are an exact divergence,
+    -div(p v), and in the sum over both sides of a face all terms cancel
+    except for the penalties:
 
         dE/dt = - sum_{interior faces} int a [p]^2 + c (n.[v])^2
                 - sum_{soft} int 2 a p^2 - sum_{rigid} int 2 c (n.v)^2
-                - sum_{absorbing} int a p^2 + c (n.v)^2.                                        (E)
+                - sum_{absorbing} int a p^2 + c (n.v)^2.           (E)
 
-    It never grows, and without penalty, a = c = 0 in the central flux, walls keep it. The
-    cancellation needs b^- + b^+ = d^- + d^+ = 1 and b^- = d^+: all three fluxes have that.
+    E never grows. Without a penalty, as in the central flux, where
+    a = c = 0, walls conserve it. The cancellation needs
+    b^- + b^+ = d^- + d^+ = 1 and b^- = d^+, as all three fluxes have.
     """
-    flux = fluxes(operator, jumps(operator, u, boundary_data(operator, t)))
+    jump = jumps(operator, u, boundary_data(operator, t))
+    flux = fluxes(operator, jump)
+    del jump  # as large as a state, or larger
     total = volume(operator, u) + lift(operator, flux)
     scale = np.stack([operator.kappa, *3 * [1 / operator.rho]])
     return scale[..., None] * total
@@ -277,17 +331,17 @@ def assemble(
     k, f = connectivity.boundary_faces.T
 
     impedance = np.sqrt(kappa * rho)
-    own = np.repeat(impedance[:, None], 4, axis=1)
+    interior = np.repeat(impedance[:, None], 4, axis=1)
     neighbor = impedance[mesh.neighbors]
-    neighbor[k, f] = own[k, f]
-    weights = flux_weights(flux, own, neighbor)
+    neighbor[k, f] = interior[k, f]
+    weights = flux_weights(flux, interior, neighbor)
     mirrors = np.zeros((len(k), 2))
     sources = []
     for condition, faces in conditions_of_faces(mesh, boundary):
         check_condition(condition, CONDITIONS)
         mirrors[faces] = mirror(condition)
         if mirror(condition) == (0.0, 0.0):
-            outside = own[k[faces], f[faces]]
+            outside = interior[k[faces], f[faces]]
             weights[:, k[faces], f[faces]] = flux_weights("upwind", outside, outside)
         if callable(condition):
             sources.append((faces, condition))

@@ -168,6 +168,10 @@ class Solver(LinearSolver):
     def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
         return self.operator.basis.to_nodal(unknowns)
 
+    def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `NodalSolver.outgoing`."""
+        return reference.outgoing(self.operator, elements, faces)
+
     def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 

@@ -28,12 +28,12 @@ def reads(launch: Callable[[], None]) -> dict[str, list[list[int]]]:
     heard = _Reads()
     with simulator.observe(heard):
         launch()
-    return {name: list(accesses.values()) for name, accesses in heard.found.items()}
+    return {name: list(accesses.values()) for name, accesses in heard.elements.items()}
 
 
 class _Reads(simulator.Observer):
     def __init__(self) -> None:
-        self.found: dict[str, dict[tuple, list[int]]] = {}
+        self.elements: dict[str, dict[tuple, list[int]]] = {}
         self.steps: Counter[tuple] = Counter()
 
     def access(self, access: simulator.Access) -> None:
@@ -43,4 +43,4 @@ class _Reads(simulator.Observer):
         thread = access.thread
         self.steps[thread, name] += 1
         warp = (thread.block, thread.linear // WARP, self.steps[thread, name])
-        self.found.setdefault(name, {}).setdefault(warp, []).append(access.element)
+        self.elements.setdefault(name, {}).setdefault(warp, []).append(access.element)

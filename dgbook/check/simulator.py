@@ -1337,9 +1337,9 @@ class SimulatedCuda:
         _current.offers = value
         return _wait(("warp", mask & FULL_MASK, what), depth=3)
 
-    def _shuffle(self, theirs: dict[int, Any], source: int, own: Any) -> Any:
+    def _shuffle(self, theirs: dict[int, Any], source: int, value: Any) -> Any:
         if not 0 <= source < WARP:
-            return own
+            return value
         if source not in theirs:
             raise _error(
                 SimulatorError,

@@ -14,7 +14,7 @@ from dgbook.acoustics.problem import CONDITIONS, FLUXES
 from dgbook.acoustics.reference import BASES
 from dgbook.acoustics.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.cli import options, running, waves
-from dgbook.cli.fields.acoustics import write_fields
+from dgbook.cli.fields.acoustics import shown
 from dgbook.gpu import device as find_device
 from dgbook.gpu.plan import choose
 from dgbook.lab import acoustics as measure
@@ -43,14 +43,14 @@ def _wave(
     faces = running.faces_of(mesh, words, ("incident",))
     if not len(faces):
         return None
-    there = {name: values[faces[:, 0]] for name, values in matter.items()}
-    for name, values in there.items():
+    at_boundary = {name: values[faces[:, 0]] for name, values in matter.items()}
+    for name, values in at_boundary.items():
         if np.ptp(values) > 0:
             raise ValueError(
                 f"--{name}: a plane wave is known in a uniform medium only; allowed: one value "
                 "at the boundary where it comes in"
             )
-    kappa, rho = (float(values[0]) for values in there.values())
+    kappa, rho = (float(values[0]) for values in at_boundary.values())
     wave = PlaneWave(arguments.wave_direction, arguments.wave_width, 0.0, kappa, rho)
     quiet, slowness = waves.QUIET * wave.width, np.sqrt(rho / kappa)
     return replace(wave, delay=waves.delay_of(arguments, mesh, faces, wave, quiet, slowness))
@@ -81,7 +81,7 @@ def _about(solver: Solver, words: dict[str, str], wave: PlaneWave | None) -> lis
 
 FAMILY = waves.Family(
     solver=Solver,
-    write_fields=write_fields,
+    shown=shown,
     cube=(-1.0, 1.0),
     matter=("kappa", "rho"),
     choices={"basis": BASES, "flux": FLUXES},

@@ -127,8 +127,8 @@ def load(
         ]
         if differences:
             raise ValueError(f"checkpoint {path} is of another run: {'; '.join(differences)}")
-        found = {field.name: _array(path, archive, field.name) for field in fields(Checkpoint)}
-    u, raw, done, dt, total = found.values()
+        arrays = {field.name: _array(path, archive, field.name) for field in fields(Checkpoint)}
+    u, raw, done, dt, total = arrays.values()
     sound = {
         f"a state of shape {shape} in {dtype}": u.shape == shape and u.dtype == dtype,
         "a state that is finite": all(a.dtype.kind == "f" and _finite(a) for a in (u, raw)),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dgbook.arguments import LEAST_MACH, MOST, MOST_MACH, check_range
 from dgbook.cli import checkpoint, options, running
-from dgbook.cli.fields.euler import write_fields
+from dgbook.cli.fields.euler import shown
+from dgbook.cli.ranks import any_of
 from dgbook.euler.cost import STAGES
 from dgbook.euler.exact import Stream, Vortex
 from dgbook.euler.problem import FIELDS, FLUXES, GAMMA
@@ -40,6 +41,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
     running.add_device_arguments(parser)
+    running.add_parts_argument(parser)
     parser.add_argument("--flux", default="roe", choices=FLUXES, help="numerical flux")
     parser.add_argument("--path", choices=PATHS, help="which kernels; the fastest if not given")
 
@@ -82,7 +84,7 @@ def run(arguments: argparse.Namespace) -> None:
     check_range(f"--strength {arguments.strength}", arguments.strength, -MOST)
     options.check_finite("--angle", arguments.angle)
     options.check_finite("--center", *arguments.center)
-    running.run(arguments, write_fields, lambda: _case(arguments))
+    running.run(arguments, shown, lambda: _case(arguments))
 
 
 def _case(arguments: argparse.Namespace) -> running.Case:
@@ -91,14 +93,18 @@ def _case(arguments: argparse.Namespace) -> running.Case:
     stream, vortex = _flows(arguments, mesh)
     initial = _initial(arguments, words)
     conditions = {"farfield": stream, "vortex": vortex}
-    solver = Solver(
+    solver = running.solver_of(
+        arguments,
         mesh,
-        arguments.order,
-        arguments.dtype,
-        arguments.device,
-        arguments.flux,
-        boundary={name: conditions.get(word, word) for name, word in words.items()},
-        path=arguments.path,
+        lambda mesh, elements: Solver(
+            mesh,
+            arguments.order,
+            arguments.dtype,
+            arguments.device,
+            arguments.flux,
+            boundary={name: conditions.get(word, word) for name, word in words.items()},
+            path=arguments.path,
+        ),
     )
     kept = ("order", "t_end", "dt", "dtype", "flux", "every")
     problem = {
@@ -111,8 +117,9 @@ def _case(arguments: argparse.Namespace) -> running.Case:
     }
     exact = {"vortex": vortex, "stream": stream}[initial]
     whirl = f" with a vortex of strength {arguments.strength:g} and radius {arguments.radius:g}"
+    numerics = running.numerics(any_of(solver))
     about = [
-        f"boundaries {running.listed(words) or 'none: periodic'}; {running.numerics(solver)}",
+        f"boundaries {running.listed(words) or 'none: periodic'}; {numerics}",
         f"at t = 0: a stream at Mach {arguments.mach:g}, {arguments.angle:g} degrees"
         + (whirl if initial == "vortex" else ""),
     ]

@@ -1,4 +1,4 @@
-"""Hybridised methods on the command line: python -m dgbook run | bench | tune hdg."""
+"""Hybridized methods on the command line: python -m dgbook run | bench | tune hdg."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dgbook.cli.fields.hdg import write_fields
 from dgbook.element import MAX_ORDER
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.hdg.discretisation import discretise
+from dgbook.hdg.discretization import discretize
 from dgbook.hdg.exact import Couette, Sines, cylinder_mesh, wake_length
 from dgbook.hdg.krylov import Gmres, GmresError
 from dgbook.hdg.launch import shape_of
@@ -131,7 +131,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Solve a steady problem by hybridisation, and write a file for ParaView."""
+    """Solve a steady problem by hybridization, and write a file for ParaView."""
     _check(arguments)
     check_integer("order", arguments.order, 0, MAX_ORDER)
     case = CASES[arguments.problem](arguments)
@@ -141,8 +141,8 @@ def run(arguments: argparse.Namespace) -> None:
     linear = _linear(arguments, device)
     n_c = len(case.problem.names(case.mesh.dim))
     needs = check_room(case.mesh, arguments.order, n_c, device, linear)
-    # Whatever else is wrong is found here: discretising takes a small part of a step.
-    discretise(case.problem, case.mesh, arguments.order)
+    # Whatever else is wrong is found here: discretizing takes a small part of a step.
+    discretize(case.problem, case.mesh, arguments.order)
     print(_description(case, arguments.order, n_c, needs, device), flush=True)
     begin = time.perf_counter()
     # Where a step of Newton's is too long, there may be no gas between nodes: it is halved then.
@@ -400,7 +400,7 @@ def _keep(case: Case, arguments: argparse.Namespace, state: State) -> None:
         return
     output = arguments.output
     path = output.with_name(f"{output.stem}_last_good.vtu")
-    write_fields(path, Result(discretise(case.problem, case.mesh, arguments.order), state, ()))
+    write_fields(path, Result(discretize(case.problem, case.mesh, arguments.order), state, ()))
     print(f"the last good state is in {path}", file=sys.stderr)
 
 
@@ -434,14 +434,19 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _sweep(arguments: argparse.Namespace) -> measuring.Sweep:
+    nbytes = arguments.gigabytes * 1e9
+    return measuring.Sweep(arguments.dims, arguments.orders, arguments.dtypes, nbytes)
+
+
 def bench(arguments: argparse.Namespace) -> None:
     """Measure the product with a trace matrix on this GPU and write records."""
-    parts = arguments.orders, arguments.dtypes, arguments.dims, arguments.gigabytes * 1e9
+    sweep = _sweep(arguments)
     measuring.make_records(
         arguments,
         "hdg",
         measure.RECORDS,
-        lambda _: parts,
+        lambda _: (sweep,),
         lambda _, row: _measured_again(arguments, row),
         line,
     )
@@ -450,8 +455,8 @@ def bench(arguments: argparse.Namespace) -> None:
 def tune(arguments: argparse.Namespace) -> None:
     """Time the plans of the product on this GPU and remember the fastest."""
     device = find_device("cuda")
-    parts = arguments.orders, arguments.dtypes, arguments.dims, (arguments.gigabytes * 1e9,)
-    for order, matrix in measure.matrices(*parts, device):
+    sweep = _sweep(arguments)
+    for order, matrix in measure.matrices(sweep, (sweep.nbytes,), device):
         shape = shape_of(matrix)
         for method in arguments.methods:
             if measure.runs(method, shape, device):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dgbook.cli import options, running
+from dgbook.cli import options, ranks, running
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.tune import tune as search
@@ -38,6 +38,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
     parser.add_argument("--path", default="fused", choices=PATHS, help="which kernels")
     running.add_device_arguments(parser)
+    running.add_parts_argument(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -51,24 +52,30 @@ def run(arguments: argparse.Namespace) -> None:
         exact = transported(measure.VELOCITY[:dim], lambda *x: np.sin(2 * np.pi * sum(x)))
     else:
         exact = standing_wave((1,) * dim)
-    solver = Solver(
-        measure.mesh_of((arguments.cells,) * dim, arguments.system),
-        arguments.order,
-        system,
-        arguments.flux,
-        measure.boundary_of(arguments.system),
-        arguments.dtype,
-        arguments.device,
-        arguments.path,
+    mesh = measure.mesh_of((arguments.cells,) * dim, arguments.system)
+    solver = running.solver_of(
+        arguments,
+        mesh,
+        lambda mesh, elements: Solver(
+            mesh,
+            arguments.order,
+            system,
+            arguments.flux,
+            measure.boundary_of(arguments.system),
+            arguments.dtype,
+            arguments.device,
+            arguments.path,
+        ),
     )
-    running.refuse_if_too_large(solver, solver.memory_bytes())
-    print(solver.device.sentence)
+    running.refuse_if_too_large(ranks.any_of(solver), solver.memory_bytes())
+    print("\n".join([solver.device.sentence, *running.in_parts(solver)]))
     u = solver.interpolate(lambda *x: exact(*x, 0.0))
     start = time.perf_counter()
-    u = solver.run(u, arguments.t_end, progress=True)
+    u = solver.run(u, arguments.t_end, progress=ranks.leads(solver))
     seconds = time.perf_counter() - start
     took = live(seconds, "s", solver.device)
-    print(f"{u.size} degrees of freedom to t = {arguments.t_end:g}, compilation included: {took}")
+    dofs = system.n * mesh.K * solver.element.Np
+    print(f"{dofs} degrees of freedom to t = {arguments.t_end:g}, compilation included: {took}")
     print(f"L2 error {solver.l2_error(u, exact, arguments.t_end):.3e}")
 
 

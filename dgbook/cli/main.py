@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -53,9 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     wrongly. 3: what was asked for is not in this version. 130, 141: stopped by Ctrl-C, or since
     nobody reads what it prints.
     """
+    argv = list(sys.argv[1:] if argv is None else argv)
     try:
         try:
-            return _code(argv)
+            if argv[:1] != ["run"]:
+                return _code(argv)
+            from dgbook.cli import ranks
+
+            return ranks.run(lambda complain: _code(argv, complain))
         finally:
             sys.stdout.flush()  # here, where somebody hears it if this fails
     except BrokenPipeError:  # of `| head`
@@ -64,9 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
 
 
-def _code(argv: Sequence[str] | None) -> int:
-    """The exit code of one command, which has been run."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+def _complain(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def _code(argv: list[str], complain: Callable[[str], None] = _complain) -> int:
+    """The exit code of one command, which has been run; `complain` tells what went wrong."""
     try:
         # A family parses what follows its name: only it knows its options.
         if argv and argv[0] in VERBS:
@@ -76,10 +84,10 @@ def _code(argv: Sequence[str] | None) -> int:
     except (FileNotFoundError, MemoryError, RuntimeError, ValueError) as error:
         told = f"python -m dgbook: {error}"  # names of files stay whole
         kept = {"break_on_hyphens": False, "break_long_words": False}
-        print(textwrap.fill(told, 100, **kept), file=sys.stderr)
+        complain(textwrap.fill(told, 100, **kept))
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt:
-        print("python -m dgbook: interrupted", file=sys.stderr)
+        complain("python -m dgbook: interrupted")
         return 130
 
 
@@ -142,6 +150,10 @@ def _family(verb: str, family: str, argv: list[str]) -> int:
     )
     getattr(module, f"add_{verb}_arguments")(parser)
     arguments = parser.parse_args(argv)
+    if verb == "run":
+        from dgbook.cli import ranks
+
+        ranks.refuse_several(family, arguments)
     if verb == "bench":
         from dgbook.lab.records import check_folder
 
@@ -182,22 +194,22 @@ def _families(verb: str) -> str:
 def _info(arguments: argparse.Namespace) -> int:
     from dgbook.gpu import device, versions
 
-    found = device()
+    current_device = device()
     measured = {}
-    if found.kind == "cuda" and not arguments.no_ceilings:
+    if current_device.kind == "cuda" and not arguments.no_ceilings:
         from dgbook.lab.roofline import ceilings
 
-        measured = ceilings(found).as_dict()
+        measured = ceilings(current_device).as_dict()
     if arguments.json:
         fields = ("kind", "name", "compute_capability", "memory_bytes", "driver", "runtime")
-        content = {key: getattr(found, key) for key in fields}
+        content = {key: getattr(current_device, key) for key in fields}
         print(json.dumps(content | {"versions": versions(), "ceilings": measured}, indent=1))
         return 0
-    print(_paragraph("Device", found.sentence))
+    print(_paragraph("Device", current_device.sentence))
     print(_paragraph("Versions", ", ".join(f"{k} {v}" for k, v in versions().items())))
-    if found.kind != "cuda":
+    if current_device.kind != "cuda":
         print(_paragraph("Ceilings", "none to measure without a GPU"))
-    for line in _ceilings(measured, "LIVE", found.name) + _recorded_ceilings():
+    for line in _ceilings(measured, "LIVE", current_device.name) + _recorded_ceilings():
         print(_paragraph("Ceilings", line))
     return 0
 

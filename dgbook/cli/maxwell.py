@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from dgbook.cli import options, running, waves
-from dgbook.cli.fields.maxwell import write_fields
+from dgbook.cli.fields.maxwell import shown
 from dgbook.gpu import device as find_device
 from dgbook.lab import maxwell as measure
 from dgbook.lab import measuring
@@ -90,7 +90,7 @@ def _about(solver: Solver, words: dict[str, str], wave: PlaneWave | None) -> lis
 VECTOR = {"type": float, "nargs": 3, "metavar": ("X", "Y", "Z")}
 FAMILY = waves.Family(
     solver=Solver,
-    write_fields=write_fields,
+    shown=shown,
     cube=(0.0, 1.0),
     matter=("epsilon", "mu"),
     choices={"flux": FLUXES},
@@ -150,5 +150,5 @@ def tune(arguments: argparse.Namespace) -> None:
             best = measure.best_plan(operator, device, STRATEGIES)
             print(f"N={order} {dtype}: {best}", flush=True)
             for language in LANGUAGES:
-                found = measure.tune_fused(operator, device, language).plan
-                print(f"N={order} {dtype}: {found}", flush=True)
+                plan = measure.tune_fused(operator, device, language).plan
+                print(f"N={order} {dtype}: {plan}", flush=True)

@@ -13,14 +13,14 @@ def orders(text: str) -> range:
     """ "3" or "1..8" as a range of orders."""
     first, dots, last = text.partition("..")
     try:
-        found = range(int(first), int(last if dots else first) + 1)
+        order_range = range(int(first), int(last if dots else first) + 1)
     except ValueError:
-        found = range(0)
-    if not found or not 0 <= found[0] <= found[-1] <= MAX_ORDER:
+        order_range = range(0)
+    if not order_range or not 0 <= order_range[0] <= order_range[-1] <= MAX_ORDER:
         raise argparse.ArgumentTypeError(
             f"{text!r}; allowed: an order or FROM..TO, with 0 <= FROM <= TO <= {MAX_ORDER}"
         )
-    return found
+    return order_range
 
 
 def check_count(option: str, value: int, most: int | None = None) -> None:

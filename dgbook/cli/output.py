@@ -18,8 +18,9 @@ import os
 import secrets
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
@@ -99,7 +100,7 @@ def write_vtu(
     fields: Mapping[str, np.ndarray],
     constants: Mapping[str, np.ndarray],
 ) -> None:
-    """Write an unstructured grid, its arrays compressed and appended as raw bytes.
+    """Write an unstructured grid, its arrays compressed and appended as raw bytes; no ghosts.
 
     Parameters
     ----------
@@ -116,13 +117,14 @@ def write_vtu(
         One value an element.
     """
     cells = subdivision(mesh.dim, element.order)
-    count, corners = mesh.K * len(cells), mesh.dim + 1
-    integer = np.int32 if max(mesh.K * element.Np, corners * count) < 2**31 else np.int64
-    first = np.arange(mesh.K, dtype=integer)[:, None, None] * element.Np
+    K, own = mesh.owned, slice(mesh.owned)
+    count, corners = K * len(cells), mesh.dim + 1
+    integer = np.int32 if max(K * element.Np, corners * count) < 2**31 else np.int64
+    first = np.arange(K, dtype=integer)[:, None, None] * element.Np
     arrays = {
-        "PointData": {name: _points(values) for name, values in fields.items()},
-        "CellData": {name: np.repeat(values, len(cells)) for name, values in constants.items()},
-        "Points": {"Points": _points(nodes_xyz(mesh, element.nodes))},
+        "PointData": {name: _points(values[..., own, :]) for name, values in fields.items()},
+        "CellData": {n: np.repeat(values[own], len(cells)) for n, values in constants.items()},
+        "Points": {"Points": _points(nodes_xyz(mesh, element.nodes)[:, own])},
         "Cells": {
             "connectivity": (first + cells).ravel(),
             "offsets": np.arange(corners, corners * count + 1, corners, dtype=integer),
@@ -133,11 +135,8 @@ def write_vtu(
     for section, content in arrays.items():
         lines.append(f"<{section}>")
         for name, values in content.items():
-            components = ' NumberOfComponents="3"' if values.ndim == 2 else ""
-            lines.append(
-                f'<DataArray Name={quoteattr(name)} type="{TYPES[values.dtype.str[1:]]}"'
-                f'{components} format="appended" offset="{offset}"/>'
-            )
+            about = _about(name, values.dtype, values.ndim == 2)
+            lines.append(f'<DataArray {about} format="appended" offset="{offset}"/>')
             for piece in _compressed(values):
                 appended.append(piece)
                 offset += len(piece)
@@ -146,7 +145,7 @@ def write_vtu(
         '<?xml version="1.0"?>\n<VTKFile type="UnstructuredGrid" version="1.0" '
         f'byte_order="{sys.byteorder.title()}Endian" header_type="UInt64" '
         'compressor="vtkZLibDataCompressor">\n<UnstructuredGrid>\n'
-        f'<Piece NumberOfPoints="{mesh.K * element.Np}" NumberOfCells="{count}">\n'
+        f'<Piece NumberOfPoints="{K * element.Np}" NumberOfCells="{count}">\n'
         + "\n".join(lines)
         + '\n</Piece>\n</UnstructuredGrid>\n<AppendedData encoding="raw">\n_'
     )
@@ -154,6 +153,69 @@ def write_vtu(
         file.write(text.encode())
         file.writelines(appended)
         file.write(b"\n</AppendedData>\n</VTKFile>\n")
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What ParaView gets to see of a state.
+
+    Attributes
+    ----------
+    element : NodalElement
+        With the nodes.
+    fields, constants : dict
+        As `write_vtu` wants them; of the constants those are written that vary.
+    """
+
+    element: NodalElement
+    fields: dict[str, np.ndarray]
+    constants: dict[str, np.ndarray]
+
+
+def write_shown(path: Path, mesh: Mesh, shown: Shown) -> None:
+    """Write what is shown of a state on a mesh."""
+    write_vtu(path, mesh, shown.element, shown.fields, uneven(shown.constants))
+
+
+def write_pvtu(
+    path: Path,
+    pieces: Sequence[Path],
+    fields: Mapping[str, np.ndarray],
+    constants: Mapping[str, np.ndarray],
+) -> None:
+    """Write what makes one grid of several VTU files in the same folder.
+
+    Parameters
+    ----------
+    path : Path
+    pieces : sequence of Path
+        All with the same arrays.
+    fields, constants
+        Those of one piece, as `write_vtu` got them; their names and types are written.
+    """
+    sections = {
+        "PPointData": [_about(name, a.dtype, a.ndim == 3) for name, a in fields.items()],
+        "PCellData": [_about(name, a.dtype, False) for name, a in constants.items()],
+        "PPoints": [_about("Points", np.dtype(np.float64), True)],
+    }
+    arrays = ""
+    for section, abouts in sections.items():
+        lines = "".join(f"<PDataArray {about}/>\n" for about in abouts)
+        arrays += f"<{section}>\n{lines}</{section}>\n"
+    sources = "".join(f"<Piece Source={quoteattr(piece.name)}/>\n" for piece in pieces)
+    with replacing(path) as file:
+        file.write(
+            '<?xml version="1.0"?>\n<VTKFile type="PUnstructuredGrid" version="1.0" '
+            f'byte_order="{sys.byteorder.title()}Endian" header_type="UInt64">\n'
+            f'<PUnstructuredGrid GhostLevel="0">\n{arrays}{sources}</PUnstructuredGrid>\n'
+            "</VTKFile>\n".encode()
+        )
+
+
+def _about(name: str, dtype: np.dtype, vector: bool) -> str:
+    """The attributes that describe an array."""
+    components = ' NumberOfComponents="3"' if vector else ""
+    return f'Name={quoteattr(name)} type="{TYPES[dtype.str[1:]]}"{components}'
 
 
 def uneven(constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

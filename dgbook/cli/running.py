@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from dgbook.arguments import check_memory, check_range
-from dgbook.cli import checkpoint
+from dgbook import parallel
+from dgbook.arguments import bytes_text, check_memory, check_range
+from dgbook.cli import checkpoint, ranks
 from dgbook.cli.checkpoint import Checkpoint
 from dgbook.cli.options import check_count
-from dgbook.cli.output import write_pvd
+from dgbook.cli.output import Shown, write_pvd, write_shown
 from dgbook.element import NodalElement
 from dgbook.gpu import device as find_device
 from dgbook.lab.numbers import live
@@ -68,6 +69,24 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
     )
     files.add_argument("--checkpoint-every", type=float, default=60.0, metavar="SECONDS")
     files.add_argument("--resume", action="store_true", help="go on from the checkpoint")
+
+
+def add_parts_argument(parser: argparse.ArgumentParser) -> None:
+    """--parts: see `solver_of`."""
+    parser.add_argument(
+        "--parts",
+        type=int,
+        metavar="N",
+        help="cut the mesh by METIS into so many parts, which exchange traces as several ranks do, "
+        "but in one process; started by mpiexec, each rank has one part",
+    )
+    parser.add_argument(
+        "--traces",
+        default="whole",
+        choices=parallel.TRACES,
+        help="what parts send of the fields on a face: all, or what the flux there needs, which of "
+        "Maxwell's and of acoustic waves is less",
+    )
 
 
 def mesh_from(path: Path, dim: int) -> Mesh:
@@ -126,7 +145,10 @@ def refuse_large_box(
     each, node = SET_UP_BYTES[dim]
     needs = each + node * element.Np
     on_host = {"cpu": CORE_ARRAYS, "reference": (states, faces)}
-    if (kind := find_device(arguments.device).kind) in on_host:
+    kind = find_device(arguments.device).kind
+    if kind == "cpu" and (arguments.parts is not None or ranks.world() is not None):
+        kind = "reference"  # as `parallel.Solver` does
+    if kind in on_host:
         states, faces = on_host[kind]
         values = fields * (states * element.Np + faces * (dim + 1) * element.Nfp)
         needs = max(needs, values * np.dtype(arguments.dtype).itemsize)
@@ -212,18 +234,18 @@ class Files:
     every : int or None
         Steps between two frames of a series; None for no series.
     checkpoint : Path or None
-    write_fields : function
-        ``write_fields(path, solver, u)`` writes a state.
+    show : function
+        ``show(solver, u)`` is what is shown of a state.
     """
 
     output: Path | None
     every: int | None
     checkpoint: Path | None
-    write_fields: Callable[[Path, NodalSolver, np.ndarray], None]
+    show: Callable[[NodalSolver, np.ndarray], Shown]
 
     def claimed(self) -> AbstractContextManager[None]:
         """Inside, no other run can write the checkpoint: see `dgbook.cli.checkpoint.claimed`."""
-        return checkpoint.claimed(self.checkpoint)
+        return checkpoint.claimed(self.checkpoint if ranks.first() else None)
 
     def due(self, march: March) -> bool:
         """Whether the fields are to be written now."""
@@ -234,36 +256,47 @@ class Files:
     def write(self, solver: NodalSolver, march: March) -> None:
         """Write the fields as they are, and the series so far."""
         if self.every is None:
-            self.write_fields(self.output, solver, march.state())
+            self._write(self.output, solver, march.state())
             return
-        self.write_fields(self._frame(march, march.done), solver, march.state())
+        self._write(self._frame(march, march.done), solver, march.state())
         steps = [*range(0, march.done, self.every), march.done]
-        write_pvd(
-            self.output.with_suffix(".pvd"),
-            [(march.start + n * march.dt, self._frame(march, n)) for n in steps],
-        )
+        if ranks.leads(solver):
+            frames = [
+                (march.start + n * march.dt, ranks.file_of(self._frame(march, n), solver))
+                for n in steps
+            ]
+            write_pvd(self.output.with_suffix(".pvd"), frames)
 
     def write_last_good(self, solver: NodalSolver, error: BlowUpError) -> None:
         """Write the last good state of a run that has blown up, if there is a name for it."""
         if self.output is None:
             return
         path = self.output.with_name(f"{self.output.stem}_last_good.vtu")
-        self.write_fields(path, solver, error.state)
-        print(f"the last good state, t = {error.time:.6g}, is in {path}", file=sys.stderr)
+        self._write(path, solver, error.state)
+        if ranks.leads(solver):
+            path = ranks.file_of(path, solver)
+            print(f"the last good state, t = {error.time:.6g}, is in {path}", file=sys.stderr)
 
-    def written(self, march: March) -> str:
+    def written(self, solver: NodalSolver, march: March) -> str:
         """The names of the files of a run that is over."""
         if self.every is None:
-            return str(self.output)
-        first, last = self._frame(march, 0), self._frame(march, march.count)
-        return f"{self.output.with_suffix('.pvd')}, {first.name} to {last.name}"
+            return str(ranks.file_of(self.output, solver))
+        steps = 0, march.count
+        first, last = (ranks.file_of(self._frame(march, n), solver).name for n in steps)
+        return f"{self.output.with_suffix('.pvd')}, {first} to {last}"
+
+    def _write(self, path: Path, solver: NodalSolver | parallel.Solver, u: Any) -> None:
+        if isinstance(solver, parallel.Solver):
+            ranks.write_pieces(path, solver, u, self.show)
+        else:
+            write_shown(path, solver.mesh, self.show(solver, u))
 
     def _frame(self, march: March, step: int) -> Path:
         number = -(-step // self.every)  # the last step may come early
         return self.output.with_name(f"{self.output.stem}_{number:04d}.vtu")
 
 
-def files_of(arguments: argparse.Namespace, write_fields: Callable) -> Files:
+def files_of(arguments: argparse.Namespace, show: Callable) -> Files:
     """Where the options of `add_file_arguments` say that a run writes.
 
     Raises
@@ -292,7 +325,7 @@ def files_of(arguments: argparse.Namespace, write_fields: Callable) -> Files:
         checkpoint.refuse_other_file(kept)
     if not arguments.checkpoint_every >= 0:
         raise ValueError(f"--checkpoint-every {arguments.checkpoint_every}; allowed: 0 or more")
-    return Files(output, every, kept, write_fields)
+    return Files(output, every, kept, show)
 
 
 def check_place(option: str, path: Path) -> None:
@@ -327,7 +360,7 @@ class Case:
 
     Attributes
     ----------
-    solver : NodalSolver
+    solver : NodalSolver or parallel.Solver
     problem : dict
         What a checkpoint must agree with, see `dgbook.cli.checkpoint.load`.
     start : function
@@ -346,7 +379,7 @@ class Case:
         The longest step, as in `NodalSolver.march`.
     """
 
-    solver: NodalSolver
+    solver: NodalSolver | parallel.Solver
     problem: dict[str, Any]
     start: Callable
     about: list[str]
@@ -357,25 +390,62 @@ class Case:
     dt: float | None = None
 
 
-def run(arguments: argparse.Namespace, write_fields: Callable, case_of: Callable[[], Case]) -> None:
+def solver_of(
+    arguments: argparse.Namespace,
+    mesh: Mesh,
+    make: Callable[[Mesh, Any], NodalSolver],
+) -> NodalSolver | parallel.Solver:
+    """A solver on a mesh: with several ranks, or --parts, one in parts.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+        With `parts`.
+    mesh : Mesh
+    make : function
+        ``make(mesh, elements)`` is a family's solver on a mesh of those elements of the whole one.
+
+    Raises
+    ------
+    ValueError
+        For --parts with several ranks, or as `parallel.Solver`.
+    RuntimeError
+        As `ranks.world`.
+    """
+    comm = ranks.world()
+    if comm is not None and arguments.parts is not None:
+        raise ValueError(
+            f"--parts {arguments.parts} in {comm.Get_size()} ranks; allowed: each rank has one part"
+        )
+    if comm is None and arguments.parts is None:
+        if arguments.traces != "whole":
+            raise ValueError(f"--traces {arguments.traces} without parts; allowed: with --parts")
+        return make(mesh, slice(None))
+    parts = 1 if arguments.parts is None else arguments.parts
+    return parallel.Solver(
+        lambda piece: make(piece.mesh, piece.elements), mesh, parts, comm, arguments.traces
+    )
+
+
+def run(arguments: argparse.Namespace, show: Callable, case_of: Callable[[], Case]) -> None:
     """Solve a problem in time, show how it goes, and write files.
 
     Parameters
     ----------
     arguments : argparse.Namespace
         With `t_end`, and the options of `add_file_arguments`.
-    write_fields : function
+    show : function
         See `Files`.
     case_of : function
         It makes the case, when it is sure that a checkpoint can be written.
     """
     if arguments.threads is not None:
         use_threads(arguments.threads)
-    files = files_of(arguments, write_fields)
+    files = files_of(arguments, show)
     with files.claimed():
         case = case_of()
         solver, name = case.solver, case.total
-        refuse_if_too_large(solver, solver.memory_bytes())
+        refuse_if_too_large(ranks.any_of(solver), solver.memory_bytes())
         if solver.device.kind == "cpu":
             prepare(solver.launcher)
         march, total = begin(case, files, arguments.resume, arguments.t_end)
@@ -384,8 +454,11 @@ def run(arguments: argparse.Namespace, write_fields: Callable, case_of: Callable
 
         def keep() -> None:
             if files.checkpoint:
-                content = Checkpoint(march.state(), march.raw(), march.done, march.dt, total)
-                checkpoint.save(files.checkpoint, content, case.problem)
+                state, raw = whole(solver, march.state()), whole(solver, march.raw())
+                if ranks.leads(solver):
+                    content = Checkpoint(state, raw, march.done, march.dt, total)
+                    checkpoint.save(files.checkpoint, content, case.problem)
+                ranks.agreed(solver, None)  # no rank ends before it is there
 
         seconds = advance(solver, march, files, keep, arguments.checkpoint_every)
         u = march.state()
@@ -398,8 +471,8 @@ def run(arguments: argparse.Namespace, write_fields: Callable, case_of: Callable
         rate = live(dofs * stages / seconds * 1e-9, "GDOF/s", solver.device)
         print(f"{rate}, files not included")
         if files.output:
-            print("written:", files.written(march))
-        if files.checkpoint:
+            print("written:", files.written(solver, march))
+        if files.checkpoint and ranks.leads(solver):
             checkpoint.remove(files.checkpoint)  # the run is over
 
 
@@ -416,7 +489,8 @@ def begin(case: Case, files: Files, resume: bool, t_end: float) -> tuple[March, 
         shape = (len(solver.fields), solver.mesh.K, solver.element.Np)
         kept = checkpoint.load(files.checkpoint, case.problem, shape, solver.dtype)
         try:
-            march = solver.march(kept.u, t_end, kept.dt, done=kept.done)
+            u = solver.scatter(kept.u) if isinstance(solver, parallel.Solver) else kept.u
+            march = solver.march(u, t_end, kept.dt, done=kept.done)
         except ValueError as error:  # all that was not in the file has been checked
             raise ValueError(f"checkpoint {files.checkpoint}: {error}") from error
         if not march.restore(kept.u, kept.raw):
@@ -435,6 +509,11 @@ def prepare(launcher: CoreLauncher) -> None:
     compiled = launcher.prepare()
     how = "compiled, and kept on disk for later runs," if compiled else "loaded from disk"
     print(f"{how} in {time.perf_counter() - begin:.1f} s", flush=True)
+
+
+def whole(solver: NodalSolver | parallel.Solver, u: Any) -> np.ndarray | None:
+    """A state of the whole mesh, or None in a process that does not lead."""
+    return solver.gather(u) if isinstance(solver, parallel.Solver) else u
 
 
 def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
@@ -473,11 +552,24 @@ def description(case: Case, march: March) -> str:
         [
             solver.device.sentence,
             f"{mesh.K} {kind} of order {element.order}: {dofs} degrees of freedom, {solver.dtype}",
+            *in_parts(solver),
             *case.about,
             f"{march.count} steps{resumed} of {march.dt:.4g}, about "
             f"{solver.memory_bytes() / 2**20:.0f} MiB of {where} memory",
         ]
     )
+
+
+def in_parts(solver: NodalSolver | parallel.Solver) -> list[str]:
+    """Of a mesh in parts a line about them; what is said of memory is then that of a process."""
+    if not isinstance(solver, parallel.Solver):
+        return []
+    edge = sum(piece.mesh.owned for piece in solver.pieces if piece.number % 2 == 0)
+    edge, parts = sum(ranks.agreed(solver, edge)), solver.transport.parts
+    processes = len(ranks.agreed(solver, None))
+    where = "one process" if processes == 1 else f"{processes} processes"
+    sent = bytes_text(solver.bytes_sent())
+    return [f"{parts} parts in {where}: {edge} elements at edges, {sent} exchanged in a stage"]
 
 
 def advance(
@@ -502,18 +594,24 @@ def advance(
 def _advance(
     solver: NodalSolver, march: March, files: Files, keep: Callable[[], None], seconds: float
 ) -> float:
-    bar = tqdm(total=march.count, initial=march.done, desc="time steps", leave=False)
+    leads = ranks.leads(solver)
+    shown = {"desc": "time steps", "leave": False, "disable": not leads}
+    bar = tqdm(total=march.count, initial=march.done, **shown)
     watch = solver.watch(march)
     with bar, interruptions() as asked:
         if files.every and march.done == 0:
             files.write(solver, march)
         stepping, begin = 0.0, time.perf_counter()
         kept = begin
-        while march.done < march.count and not asked:
+        stop = False
+        while march.done < march.count and not stop:
             watch.step()
             bar.set_postfix_str(f"t = {march.time:.4g}", refresh=False)
             bar.update()
             save = time.perf_counter() - kept >= seconds and march.done < march.count
+            # All ranks do what one of them was asked to do, and save when the first one does.
+            said = ranks.agreed(solver, (bool(asked), save))
+            stop, save = any(asked for asked, _ in said), said[0][1]
             if save or files.due(march):
                 solver.device.synchronize()
                 stepping += time.perf_counter() - begin
@@ -529,7 +627,7 @@ def _advance(
     watch.look(closely=True)
     if march.done < march.count:
         keep()
-        if files.checkpoint:
+        if files.checkpoint and leads:
             print(
                 f"stopped after step {march.done} of {march.count}, t = {march.time:.6g}; "
                 f"the same command with --resume goes on from {files.checkpoint}",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.cli import checkpoint, options, running
+from dgbook.cli.ranks import any_of
 from dgbook.mesh import Mesh, box
 from dgbook.nodal.linear import METHODS
 from dgbook.nodal.solving import DTYPES, NodalSolver
@@ -27,7 +28,7 @@ class Family:
     Attributes
     ----------
     solver : type of NodalSolver
-    write_fields : function
+    shown : function
         See `dgbook.cli.running.Files`.
     cube : (float, float)
         Its sides, without a mesh file.
@@ -60,7 +61,7 @@ class Family:
     """
 
     solver: type[NodalSolver]
-    write_fields: Callable
+    shown: Callable
     cube: tuple[float, float]
     matter: tuple[str, ...]
     choices: dict[str, tuple[str, ...]]
@@ -87,6 +88,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, family: Family) -> None:
     parser.add_argument("--t-end", type=float, default=1.0, help=texts["t_end"])
     parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
     running.add_device_arguments(parser)
+    running.add_parts_argument(parser)
     for name, values in family.choices.items():
         parser.add_argument(f"--{name}", default=values[0], choices=values, help=texts[name])
     parser.add_argument(
@@ -132,7 +134,7 @@ def run(arguments: argparse.Namespace, family: Family) -> None:
     options.check_positive("--t-end", arguments.t_end)
     if arguments.wave_delay is not None:
         options.check_finite("--wave-delay", arguments.wave_delay)
-    running.run(arguments, family.write_fields, lambda: case_of(arguments, family))
+    running.run(arguments, family.shown, lambda: case_of(arguments, family))
 
 
 def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
@@ -147,16 +149,20 @@ def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
     wave = family.wave(arguments, mesh, words, matter)
     initial = _initial(arguments, wave is not None)
     conditions = family.conditions(wave)
-    solver = family.solver(
+    solver = running.solver_of(
+        arguments,
         mesh,
-        arguments.order,
-        arguments.dtype,
-        arguments.device,
-        **{name: getattr(arguments, name) for name in family.choices},
-        **matter,
-        boundary={name: conditions.get(word, word) for name, word in words.items()},
-        path=arguments.path,
-        method=arguments.method,
+        lambda mesh, elements: family.solver(
+            mesh,
+            arguments.order,
+            arguments.dtype,
+            arguments.device,
+            **{name: getattr(arguments, name) for name in family.choices},
+            **{name: values[elements] for name, values in matter.items()},
+            boundary={name: conditions.get(word, word) for name, word in words.items()},
+            path=arguments.path,
+            method=arguments.method,
+        ),
     )
     kept = ("order", "t_end", "dtype", *family.choices, "method", "every", *family.matter)
     problem = {
@@ -172,7 +178,7 @@ def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
         solver,
         problem,
         _start(initial, mode, family.pulse, mesh, len(solver.fields)),
-        [*family.about(solver, words, wave), f"at t = 0: {initial}"],
+        [*family.about(any_of(solver), words, wave), f"at t = 0: {initial}"],
         len(solver.method.A),
         "energy",
         ".6g",

@@ -150,7 +150,7 @@ def face_node_permutations(dim: int, order: int) -> dict[tuple[int, ...], np.nda
     number = lattice_numbers(dim - 1, order)
     permutations = {}
     for p in itertools.permutations(range(dim)):
-        there = np.empty_like(here)
-        there[:, p] = here
-        permutations[p] = np.array([number[tuple(b)] for b in there.tolist()])
+        permuted = np.empty_like(here)
+        permuted[:, p] = here
+        permutations[p] = np.array([number[tuple(b)] for b in permuted.tolist()])
     return permutations

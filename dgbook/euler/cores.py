@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -267,11 +268,22 @@ class Cores(CoreLauncher):
         `work` is what the method of that name returns. `bad` is changed if the new state is none
         that a gas can have.
         """
+        for _ in self.stages(u, work, data, dt):
+            pass
+
+    def stages(
+        self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float
+    ) -> Iterator[Any]:
+        """As `step`, sweep by sweep; yields, before each, the state that it reads."""
         u1, u2, u3 = work
         start, middle, end = data
+        yield u
         self._launch(NEXT, u, start, (u, u, u), u1, dt / 2)
+        yield u1
         self._launch(NEXT, u1, middle, (u, u, u), u2, dt / 2)
+        yield u2
         self._launch(NEXT, u2, middle, (u, u, u), u3, dt)
+        yield u3
         self._launch(LAST, u3, end, (u, u1, u2), u, dt / 6)
         if (self.wrong >= 0).any():
             block = int(self.wrong[self.wrong >= 0][0])

@@ -232,21 +232,21 @@ class FusedPlan(LaunchPlan):
         Np, Nq, Nfp = shape.tables.Np, shape.tables.Nq, shape.tables.Nfp
         small, cuda = shape.order < 4, self.language == "cuda"
         points = (1, 2, 3, 4) if cuda else (1,)
-        found = [self]
+        plans = [self]
         for threads in (64, 128) if small else (32, 64):
             for passes in (1,) if small else (1, 2):
                 for blocks in _blocks(shape, threads, 4 * -(-Np // passes)):
                     plan = FusedPlan(self.language, threads, blocks, passes=passes if cuda else 1)
-                    found += varied(plan, shape, points=points)
+                    plans += varied(plan, shape, points=points)
                     if cuda:
-                        found += varied(replace(plan, copied=True), shape, points=(2, 4))
+                        plans += varied(replace(plan, copied=True), shape, points=(2, 4))
                     if cuda and small:
-                        found += varied(replace(plan, points=2), shape, unroll=(Nq,))
+                        plans += varied(replace(plan, points=2), shape, unroll=(Nq,))
             for blocks in _blocks(shape, threads, 8 * Np + 4 * Nfp) if small and cuda else ():
                 plan = FusedPlan(self.language, threads, blocks, shared=False)
-                found += varied(plan, shape, points=(1, 2), unroll=(1,))
-                found += varied(plan, shape, points=(2, Nq), unroll=(Nq,))
-        return list(dict.fromkeys(plan for plan in found if not plan.illegal(shape)))
+                plans += varied(plan, shape, points=(1, 2), unroll=(1,))
+                plans += varied(plan, shape, points=(2, Nq), unroll=(Nq,))
+        return list(dict.fromkeys(plan for plan in plans if not plan.illegal(shape)))
 
 
 def _blocks(shape: FusedShape, threads: int, kept: int) -> list[int]:

@@ -223,15 +223,15 @@ def hllc(left: np.ndarray, right: np.ndarray, normal: np.ndarray) -> np.ndarray:
     SM = (pressure(right) - pressure(left) + ml * vl - mr * vr) / (ml - mr)
 
     from_left = SM >= 0
-    own = np.where(from_left, left, right)
+    upwind = np.where(from_left, left, right)
     S, vn, m = (np.where(from_left, *pair) for pair in ((SL, SR), (vl, vr), (ml, mr)))
-    star = m / (S - SM) * own / own[0]
+    star = m / (S - SM) * upwind / upwind[0]
     star[1] += m / (S - SM) * (SM - vn) * normal[0]
     star[2] += m / (S - SM) * (SM - vn) * normal[1]
-    star[3] += m / (S - SM) * (SM - vn) * (SM + pressure(own) / m)
-    # An outer wave that runs away from the edge leaves the own state there.
+    star[3] += m / (S - SM) * (SM - vn) * (SM + pressure(upwind) / m)
+    # An outer wave that runs away from the edge leaves the upwind state there.
     S = np.where(from_left, np.minimum(S, 0), np.maximum(S, 0))
-    return normal_flux(own, normal) + S * (star - own)
+    return normal_flux(upwind, normal) + S * (star - upwind)
 
 
 FLUXES: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {

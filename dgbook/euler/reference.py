@@ -98,12 +98,16 @@ class Operator:
 
 
 def volume_residual(operator: Operator, u: np.ndarray) -> np.ndarray:
-    """R^v = - integral of grad phi_i . F(u), chen, equation (11); u and R^v are (4, K, Np)."""
+    """R^v = - integral of grad phi_i . F(u); u and R^v are (4, K, Np).
+
+    chen, equation (11).
+    """
     tables = operator.tables
     at_points = u @ tables.phi_volume.T
     J = operator.jacobian.astype(u.dtype)
     residual = np.zeros_like(u)
-    for a in range(2):  # grad phi . F = sum over a of dphi/dr_a (grad r_a . F)
+    # grad phi . F = sum over a of dphi/dr_a (grad r_a . F)
+    for a in range(2):
         along = normal_flux(at_points, (J * operator.rx[a])[:, :, None])
         residual -= (tables.w_volume * along) @ tables.dphi_volume[a]
     return residual
@@ -134,32 +138,48 @@ def edge_states(
 def edge_residual(
     operator: Operator, u: np.ndarray, data: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """R^{f,l} and R^{f,r}: the integral of phi_i F* over every edge, chen, equation (12).
+    """R^{f,l} and R^{f,r}: the integrals of phi_i F* over all edges.
+
+    chen, equation (12).
 
     Returns
     -------
     left, right : (4, E, Np)
-        What each edge adds to the residual of the element on its left and on its right (nothing
-        behind the boundary).
+        What each edge adds to the residual of the element on its left
+        and to that on its right (zero behind the boundary).
     """
     tables, inside = operator.tables, slice(operator.interior)
     _, f, _, g = operator.edges.T
     normal = operator.normal.T[:, :, None]
-    flux = FLUXES[operator.flux](*edge_states(operator, u, data), normal)
+    states = edge_states(operator, u, data)
+    flux = FLUXES[operator.flux](*states, normal)
     weighted = operator.edge_jacobian[:, None] * tables.w_edge * flux
-    left, right = np.zeros((2, 4, len(operator.edges), tables.Np), u.dtype, like=u)
+    shape = 2, 4, len(operator.edges), tables.Np
+    left, right = np.zeros(shape, u.dtype, like=u)
     rows = np.arange(len(operator.edges), like=f)[:, None]
     left[:, rows, tables.edge_nodes[f]] = weighted @ tables.phi_trace
-    reverse = weighted[:, inside, ::-1]  # the neighbor runs along the edge the other way
-    right[:, rows[inside], tables.edge_nodes[g[inside]]] = -(reverse @ tables.phi_trace)
+    # The right element has the points of the edge in reverse order.
+    reverse = weighted[:, inside, ::-1]
+    nodes = tables.edge_nodes[g[inside]]
+    right[:, rows[inside], nodes] = -(reverse @ tables.phi_trace)
     return left, right
 
 
-def add(operator: Operator, volume: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """R, chen, equation (10): every element adds up its own part of its three edges; (4, K, Np)."""
+def add(
+    operator: Operator,
+    volume: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+) -> np.ndarray:
+    """R, the sum of every element's volume and edge integrals.
+
+    chen, equation (10); (4, K, Np).
+    """
     parts = np.concatenate([left, right], axis=1)
-    own = operator.element_sides * len(operator.edges) + operator.element_edges
-    return volume + parts[:, own[:, 0]] + parts[:, own[:, 1]] + parts[:, own[:, 2]]
+    E = len(operator.edges)
+    sides = operator.element_sides * E + operator.element_edges
+    a, b, c = (parts[:, sides[:, f]] for f in range(3))
+    return volume + a + b + c
 
 
 def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -167,8 +187,15 @@ def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
     return slope(operator, u, boundary_data(operator, t))
 
 
-def slope(operator: Operator, u: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """du/dt = - M^-1 R, chen, equation (8), between given states outside; (4, K, Np)."""
+def slope(
+    operator: Operator,
+    u: np.ndarray,
+    data: np.ndarray,
+) -> np.ndarray:
+    """du/dt = - M^-1 R for given exterior states; (4, K, Np).
+
+    chen, equation (8).
+    """
     left, right = edge_residual(operator, u, data)
     residual = add(operator, volume_residual(operator, u), left, right)
     J = operator.jacobian.astype(u.dtype)[:, None]

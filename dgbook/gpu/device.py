@@ -173,8 +173,8 @@ class Device:
         memory = cupy.cuda.alloc_pinned_memory(size * dtype.itemsize)
         here = np.frombuffer(memory, dtype, size)
         device_id = cupy.cuda.Device().id
-        there = cupy.cuda.UnownedMemory(memory.ptr, here.nbytes, memory, device_id)
-        return cupy.ndarray((size,), dtype, cupy.cuda.MemoryPointer(there, 0)), here
+        mapped = cupy.cuda.UnownedMemory(memory.ptr, here.nbytes, memory, device_id)
+        return cupy.ndarray((size,), dtype, cupy.cuda.MemoryPointer(mapped, 0)), here
 
     def mark(self) -> Callable[[], None]:
         """A function that waits until the device has done all that was asked of it until now.
@@ -289,13 +289,13 @@ def _side_stream(device_id: int, number: int) -> Any:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that a measurement depends on."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for package in ("dgbook", "numpy", "numba", "numba-cuda", "cupy-cuda12x", "cupy-cuda13x"):
         try:
-            found[package] = importlib.metadata.version(package)
+            installed[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def _cpu(sentence: str) -> Device:

@@ -1,12 +1,15 @@
-// Numbers moved 16 bytes at a time, for kernels of one precision.
+// Memory access 16 bytes at a time, for kernels of one precision.
 //
 // Before it is included: macros REAL and VECTOR (16 bytes of them).
 
-__device__ constexpr int round_up(int n, int unit) { return (n + unit - 1) / unit * unit; }
+__device__ constexpr int round_up(int n, int unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
 
-constexpr int WIDTH = 16 / sizeof(REAL);        // numbers in a VECTOR
+constexpr int WIDTH = 16 / sizeof(REAL);   // numbers in a VECTOR
 
-// Both begin at a multiple of 16 bytes.
+// Load N numbers; both addresses are multiples of 16 bytes.
 template <int N> __device__ void read(REAL (&to)[N], const void* from)
 {
 #pragma unroll
@@ -14,13 +17,14 @@ template <int N> __device__ void read(REAL (&to)[N], const void* from)
         ((VECTOR*)to)[i] = ((const VECTOR*)from)[i];
 }
 
-// From global to shared memory, past the registers where the device can; the numbers
-// are there after wait_for_copies().
+// Copy from global to shared memory, bypassing the registers where the
+// device can do so. The copy is complete after wait_for_copies().
 __device__ void copy(VECTOR* to, const VECTOR* from)
 {
 #if __CUDA_ARCH__ >= 800
+    const unsigned shared = __cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+                 :: "r"(shared), "l"(from) : "memory");
 #else
     *to = *from;
 #endif
@@ -33,7 +37,7 @@ __device__ void wait_for_copies()
 #endif
 }
 
-// Tell the L2 cache that an address will be wanted.
+// Prefetch the cache line of an address into the L2 cache.
 __device__ void announce(const VECTOR* address)
 {
 #if __CUDA_ARCH__

@@ -95,11 +95,11 @@ class LaunchPlan(ABC):
         shared = STATIC_SHARED_LIMIT
         if self.dynamic and capability:
             shared = architecture(capability).shared_block
-        for found, what, most in (
+        for counts, what, most in (
             (self.block(shape), "threads a block", MAX_THREADS),
             (self.shared_bytes(shape), "bytes shared", shared),
         ):
-            for name, count in (found if isinstance(found, Mapping) else {"": found}).items():
+            for name, count in (counts if isinstance(counts, Mapping) else {"": counts}).items():
                 if count > most:
                     return f"{name and f'{name}: '}{count} {what}; allowed: {most}"
         return ""
@@ -173,33 +173,40 @@ def _fastest(default: Plan, shape: Any, capability: Capability, known: Known) ->
     """Of each subject the first plan that can run; the usual one if they do not fit together."""
     plan = default
     for subject, names in default.subjects(shape).items():
-        read = (_read(default, values, shape, capability, own) for values, own in known(subject))
-        if found := next(filter(None, read), None):
-            if type(found) is not type(plan):
-                return found
-            plan = replace(plan, **{name: getattr(found, name) for name in names})
+        read = (
+            _read(default, values, shape, capability, this_gpu)
+            for values, this_gpu in known(subject)
+        )
+        if fastest := next(filter(None, read), None):
+            if type(fastest) is not type(plan):
+                return fastest
+            plan = replace(plan, **{name: getattr(fastest, name) for name in names})
     return default if plan.illegal(shape, capability) else plan
 
 
 def _read(
-    default: LaunchPlan, values: Mapping[str, Any], shape: Any, capability: Capability, own: bool
+    default: LaunchPlan,
+    values: Mapping[str, Any],
+    shape: Any,
+    capability: Capability,
+    this_gpu: bool,
 ) -> LaunchPlan | None:
     """A plan from a file, or None where it is none today, cannot run or is not worth trying."""
     plans = (tune.as_plan(kind, values) for kind in (type(default), *default.rivals))
     plan = next((plan for plan in plans if plan is not None), None)
-    if plan is None or not (own or plan.portable(shape, capability)):
+    if plan is None or not (this_gpu or plan.portable(shape, capability)):
         return None
     return None if plan.illegal(shape, capability) else plan
 
 
 @lru_cache(maxsize=1024)
 def _shipped(
-    subject: str, order: int, dtype: str, own: str = ""
+    subject: str, order: int, dtype: str, preferred: str = ""
 ) -> tuple[tuple[Mapping[str, Any], bool], ...]:
-    """Plans of the shipped files, that of the name `own` first."""
-    files = sorted(SHIPPED.glob("*.jsonl"), key=lambda file: (file.name != own, file.name))
+    """Plans of the shipped files, that of the name `preferred` first."""
+    files = sorted(SHIPPED.glob("*.jsonl"), key=lambda file: (file.name != preferred, file.name))
     return tuple(
-        (plan, file.name == own)
+        (plan, file.name == preferred)
         for file in files
         for plan in tune.read(file, subject, order, dtype)
     )

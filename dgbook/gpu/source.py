@@ -279,14 +279,14 @@ def _spell(kernel: str, macro: str, value: Any) -> str:
 def _parameters(code: str, path: Path, name: str, defines: dict[str, str]) -> tuple[Parameter, ...]:
     """Read a kernel's parameters from its source."""
     code = re.sub(r"/\*.*?\*/|//[^\n]*", " ", code, flags=re.DOTALL)
-    found = re.search(
+    match = re.search(
         rf'extern\s+"C"\s+__global__\s[^;{{]*?\b{re.escape(name)}\s*\(([^)]*)\)\s*\{{', code
     )
-    if not found or not name:
+    if not match or not name:
         raise ValueError(
             f'name = {name!r}: {path} has no kernel declared extern "C" __global__ void {name}(...)'
         )
-    declared = [part for part in found[1].split(",") if part.strip()]
+    declared = [part for part in match[1].split(",") if part.strip()]
     return tuple(_parameter(name, declaration, defines, code) for declaration in declared)
 
 

@@ -1,18 +1,19 @@
-// Products on tensor cores for kernels that apply a matrix to nodes of many
-// elements, in fp32 of full accuracy.
+// Products on tensor cores, for kernels that apply a matrix to the
+// nodes of many elements; in fp32 with full accuracy.
 //
-// Before it is included: memory.cuh, the macro NODES (tiles of 8 nodes per warp),
-// and the function partner, see mma.
+// Before it is included: memory.cuh, the macro NODES (tiles of 8 nodes
+// per warp), and the function partner, see mma.
 
-constexpr int HALVES = WIDTH / 2;               // elements g and g + 8, or g
-constexpr int PAIR = WIDTH / 2;                 // columns of a matrix per lane
-constexpr int STEP = 4 * PAIR;                  // and per product
+constexpr int HALVES = WIDTH / 2;   // elements g and g + 8, or g
+constexpr int PAIR = WIDTH / 2;     // columns of a matrix per lane
+constexpr int STEP = 4 * PAIR;      // and per product
 
-// What a lane gives to a product of 16 x STEP by STEP x 8 numbers. The 16 rows
-// are a field of elements g and g + 8 or, in fp64, two fields of element g.
-// Tensor cores take 11 bits of an fp32 number: it is split in two, and of the
-// four products three are added; what is lost is 2^-22 of the largest. Of fp64
-// they take all.
+// A lane's part of an operand of a product of 16 x STEP by STEP x 8
+// numbers. The 16 rows are one field of elements g and g + 8 or, in
+// fp64, two fields of element g. Tensor cores read 11 bits of an fp32
+// number. So it is split in two, and three of the four products are
+// added; the fourth is 2^-22 of the largest. Of an fp64 number they
+// read all bits.
 template <int N> struct Operand {
     REAL high[N][PAIR], low[N][PAIR];
     __device__ Operand(const REAL* from, int stride = 1)
@@ -21,8 +22,9 @@ template <int N> struct Operand {
         for (int i = 0; i < N * PAIR; ++i) {
             const REAL x = from[i * stride];
             REAL& top = high[i / PAIR][i % PAIR];
-            if constexpr (sizeof(REAL) == 4)   // to the nearest of 11 bits
-                top = __uint_as_float(__float_as_uint(x) + 0x1000 & 0xffffe000);
+            if constexpr (sizeof(REAL) == 4)   // rounded to 11 bits
+                top = __uint_as_float(__float_as_uint(x) + 0x1000
+                                      & 0xffffe000);
             else
                 top = x;
             low[i / PAIR][i % PAIR] = x - top;
@@ -30,31 +32,38 @@ template <int N> struct Operand {
     }
 };
 
-// In fp64 the second field counts for component partner(f, N) of N. Hopper's
-// tensor cores reach their rate with 16 rows only; earlier ones know 8.
+// Add a product to component f of c. In fp64 the product of the second
+// field is added to component partner(f, N). Tensor cores of Hopper
+// reach their full rate only with 16 rows; earlier ones support 8 rows.
 template <int N>
-__device__ void mma(double (&c)[1][2][N], int f, const double (&a)[2][1], const double (&b)[1])
+__device__ void mma(double (&c)[1][2][N], int f,
+                    const double (&a)[2][1], const double (&b)[1])
 {
     const int g = partner(f, N);
 #if __CUDA_ARCH__ >= 900
     asm("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 "
         "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-        : "+d"(c[0][0][f]), "+d"(c[0][1][f]), "+d"(c[0][0][g]), "+d"(c[0][1][g])
+        : "+d"(c[0][0][f]), "+d"(c[0][1][f]),
+          "+d"(c[0][0][g]), "+d"(c[0][1][g])
         : "d"(a[0][0]), "d"(a[1][0]), "d"(b[0]));
 #else
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+        "{%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(c[0][0][f]), "+d"(c[0][1][f]) : "d"(a[0][0]), "d"(b[0]));
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 "
+        "{%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(c[0][0][g]), "+d"(c[0][1][g]) : "d"(a[1][0]), "d"(b[0]));
 #endif
 }
 
 template <int N>
-__device__ void mma(float (&c)[2][2][N], int f, const float (&a)[2][2], const float (&b)[2])
+__device__ void mma(float (&c)[2][2][N], int f, const float (&a)[2][2],
+                    const float (&b)[2])
 {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(c[0][0][f]), "+f"(c[0][1][f]), "+f"(c[1][0][f]), "+f"(c[1][1][f])
+        : "+f"(c[0][0][f]), "+f"(c[0][1][f]),
+          "+f"(c[1][0][f]), "+f"(c[1][1][f])
         : "r"(__float_as_uint(a[0][0])), "r"(__float_as_uint(a[1][0])),
           "r"(__float_as_uint(a[0][1])), "r"(__float_as_uint(a[1][1])),
           "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
@@ -62,7 +71,8 @@ __device__ void mma(float (&c)[2][2][N], int f, const float (&a)[2][2], const fl
 
 // Component f of c += field times matrix, for NODES tiles of nodes.
 template <int N>
-__device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f, const Operand<2>& field,
+__device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f,
+                         const Operand<2>& field,
                          const Operand<NODES>& matrix)
 {
 #pragma unroll
@@ -75,11 +85,13 @@ __device__ void multiply(REAL (&c)[NODES][HALVES][2][N], int f, const Operand<2>
     }
 }
 
-// The same, times a sign. Tensor cores cut fp32 sums off, which would leave long
-// ones too small: each product starts at zero, and is rounded when it is added.
+// The same, times a sign. Tensor cores truncate fp32 sums, which would
+// make long sums too small. So each product starts at zero, and is
+// rounded when it is added.
 template <int N>
-__device__ void add_product(REAL (&c)[NODES][HALVES][2][N], int f, int sign,
-                            const Operand<2>& field, const Operand<NODES>& matrix)
+__device__ void add_product(REAL (&c)[NODES][HALVES][2][N], int f,
+                            int sign, const Operand<2>& field,
+                            const Operand<NODES>& matrix)
 {
     if constexpr (sizeof(REAL) == 4) {
         REAL sum[NODES][HALVES][2][1] = {};

@@ -395,13 +395,13 @@ def _lines(path: Path) -> Sequence[Mapping[str, Any]]:
 @lru_cache(maxsize=1)
 def _parsed(text: str) -> Sequence[Mapping[str, Any]]:
     """Kept: every choice of a plan asks, and 7,500 lines take 0.05 seconds to parse."""
-    found = []
+    parsed = []
     for line in text.splitlines():
         try:
-            found.append(json.loads(line))
+            parsed.append(json.loads(line))
         except (ValueError, RecursionError):  # not JSON; or too many digits, or brackets
             continue
-    return [line for line in found if isinstance(line, dict)]
+    return [line for line in parsed if isinstance(line, dict)]
 
 
 def _sound_lines(path: Path) -> list[Mapping[str, Any]]:
@@ -459,7 +459,7 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:
     """All trials about one subject; where a plan has several, the last."""
-    found: dict[str, Trial] = {}
+    trials: dict[str, Trial] = {}
     fields = [field.name for field in dataclasses.fields(Trial)]
     for line in _sound_lines(path):
         if any(line.get(key) != value for key, value in what.items()):
@@ -468,8 +468,8 @@ def _trials(path: Path, what: Mapping[str, Any]) -> Sequence[Trial]:
         values["plan"] = {key: _tuples(value) for key, value in line["plan"].items()}
         if values["seconds_median"] is None:
             values["seconds_median"] = float("inf")
-        found[_canonical(values["plan"])] = Trial(**values)
-    return list(found.values())
+        trials[_canonical(values["plan"])] = Trial(**values)
+    return list(trials.values())
 
 
 def _tuples(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Hybridised discontinuous Galerkin methods: the trace system and its solution, after roca2011."""
+"""Hybridized discontinuous Galerkin methods: the trace system and its solution, after roca2011."""
 
 from dgbook.hdg import exact
 from dgbook.hdg.blocks import BlockMatrix

@@ -90,10 +90,10 @@ class BlockMatrix:
     @property
     def padded(self) -> np.ndarray:
         """Which blocks only fill a row up, (faces, nb) bool: zeros that point at their own face."""
-        own = self.columns == self.columns[:, :1]
-        own[:, 0] = False
-        own[own] = ~self.values[own].any(axis=(1, 2))
-        return own
+        diagonal = self.columns == self.columns[:, :1]
+        diagonal[:, 0] = False
+        diagonal[diagonal] = ~self.values[diagonal].any(axis=(1, 2))
+        return diagonal
 
     def astype(self, dtype: Any) -> BlockMatrix:
         """The same matrix in another precision; itself where it has that already."""
@@ -128,10 +128,10 @@ def number_faces(mesh: Mesh) -> np.ndarray:
 
     Faces are numbered as they are met, elements ascending and the faces of each ascending.
     """
-    own = np.arange(mesh.K * (mesh.dim + 1)).reshape(mesh.K, mesh.dim + 1)
+    half_face = np.arange(mesh.K * (mesh.dim + 1)).reshape(mesh.K, mesh.dim + 1)
     other = (mesh.dim + 1) * mesh.neighbors + mesh.neighbor_faces
-    first = np.where(mesh.neighbors < 0, own, np.minimum(own, other))
-    return np.unique(first, return_inverse=True)[1].reshape(own.shape).astype(np.int32)
+    first = np.where(mesh.neighbors < 0, half_face, np.minimum(half_face, other))
+    return np.unique(first, return_inverse=True)[1].reshape(half_face.shape).astype(np.int32)
 
 
 def face_columns(mesh: Mesh) -> np.ndarray:

@@ -116,7 +116,7 @@ def gmres(
     many is guessed from how fast the residual fell. What was found is the same: steps beyond the
     last one that was needed are thrown away.
 
-    SciPy's GMRES would fetch every vector. CuPy's (14.2) orthogonalises once, which loses
+    SciPy's GMRES would fetch every vector. CuPy's (14.2) orthogonalizes once, which loses
     convergence in float32; learns the residual at the end of a cycle, and so ends there only; and
     divides by zero where the space holds the solution before.
 
@@ -339,13 +339,13 @@ class Space:
     ) -> bool:
         """Take a column of H; whether it is the last one that is needed, or can be used."""
         k = len(estimates) + 1
-        own, square = column[:k], column[-1]
-        if not (np.isfinite(own).all() and np.isfinite(square)):
+        projections, square = column[:k], column[-1]
+        if not (np.isfinite(projections).all() and np.isfinite(square)):
             self.finite = False
             return True
         below = sqrt(square)
-        estimates.append(small.add(own, below))
-        left = below > BREAKDOWN * self.eps * hypot(np.linalg.norm(own), below)
+        estimates.append(small.add(projections, below))
+        left = below > BREAKDOWN * self.eps * hypot(np.linalg.norm(projections), below)
         return estimates[-1] <= goal or not left
 
     def _combined(self, y: Any) -> Any:
@@ -539,11 +539,11 @@ class Gmres:
         here.synchronize()
         prepared = time.perf_counter()
         limits = self.restart, self.tolerance, self.max_iterations
-        found = gmres(product, b, here, precondition, precise, *limits)
+        solution = gmres(product, b, here, precondition, precise, *limits)
         here.synchronize()
         seconds = {"set up": prepared - begin, "cycles": time.perf_counter() - prepared}
-        x = (here.to_numpy(found.x) if from_host else found.x).reshape(rhs.shape)
-        solution = replace(found, x=x, seconds=seconds)
+        x = (here.to_numpy(solution.x) if from_host else solution.x).reshape(rhs.shape)
+        solution = replace(solution, x=x, seconds=seconds)
         self.solutions.append(solution)
         return solution
 

@@ -248,20 +248,21 @@ def matvec(
 
 @lru_cache(maxsize=4)
 def contract_on_cores(fast: bool, parallel: bool) -> Any:
-    """y_il = sum_k A_ilk X_kl for all l, i and k, compiled by Numba (Algorithm 1).
+    """y_il = sum_k A_ilk X_kl, Algorithm 1, compiled by Numba.
 
     Parameters
     ----------
     fast : bool
-        Whether sums may be taken in another order, which lets the compiler use vectors. The paper's
-        compiler was not allowed to.
+        Whether the compiler may reorder sums, which lets it use vector
+        instructions. The paper's compiler was not allowed to.
     parallel : bool
         Whether all cores share the loop over l.
 
     Returns
     -------
     function
-        ``contract(A, X, y)`` with A (faces, m, q), X (faces, q), y (faces, m).
+        ``contract(A, X, y)`` with A (faces, m, q), X (faces, q) and
+        y (faces, m).
     """
 
     @numba.njit(fastmath=fast, parallel=parallel)
@@ -278,7 +279,11 @@ def contract_on_cores(fast: bool, parallel: bool) -> Any:
 
 @lru_cache(maxsize=2)
 def inflate_on_cores(parallel: bool) -> Any:
-    """``inflate(x, columns, X)``: x (faces, m) repeated for each row of blocks, X (faces, q)."""
+    """x repeated for each row of blocks, compiled by Numba.
+
+    The function is ``inflate(x, columns, X)``, with x (faces, m) and
+    X (faces, q).
+    """
 
     @numba.njit(parallel=parallel)
     def inflate(x, columns, X):

@@ -1,16 +1,16 @@
 """What happens inside the elements: residuals, their derivatives, and the elimination of u.
 
-With hhat = f(uhat, q) . n + S(uhat) (u - uhat), and q the gradient of `discretisation`, the method
+With hhat = f(uhat, q) . n + S(uhat) (u - uhat), and q the gradient of `discretization`, the method
 asks for
 
     R_u = -(f(u, q), grad w) + <hhat, w> - (s, w) = 0    on every element,
     R_h = sum over the sides of a face of -<hhat, mu> = 0    on every face,
 
-and for <b, mu> = 0 on boundary faces (see `problem.Affine`). Newton's method linearises both in the
+and for <b, mu> = 0 on boundary faces (see `problem.Affine`). Newton's method linearizes both in the
 local unknowns z; R_u knows only its own element's, so that its u can be eliminated there.
 
 All functions take some of the elements at once, as stacks of small matrices: no loop over elements.
-Their lines run on a GPU's arrays as well (`discretisation.on_device`).
+Their lines run on a GPU's arrays as well (`discretization.on_device`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu.libraries import batched_solve
-from dgbook.hdg.discretisation import Discretisation, Points
+from dgbook.hdg.discretization import Discretization, Points
 from dgbook.hdg.problem import Problem
 
 
@@ -65,25 +65,25 @@ class Condensed:
 # -- the local unknowns ------------------------------------------------------------------------
 
 
-def local_unknowns(d: Discretisation, state: State, some: slice = slice(None)) -> np.ndarray:
+def local_unknowns(d: Discretization, state: State, some: slice = slice(None)) -> np.ndarray:
     """z of some elements, (n_c, k, Nz)."""
     return np.concatenate([state.u[:, some], local_traces(d, state.trace, some)], axis=2)
 
 
-def local_traces(d: Discretisation, trace: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+def local_traces(d: Discretization, trace: np.ndarray, some: slice = slice(None)) -> np.ndarray:
     """What some elements have of a vector (faces, m), in their own order, (n_c, k, nf Nfp)."""
     nodes_first = trace.reshape(len(trace), d.n_c, -1).transpose(0, 2, 1)
     numbers, to_face = d.faces.numbers[some], d.faces.to_face[some]
-    own = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
-    return own.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
+    traces = nodes_first[numbers[:, :, None], to_face]  # (k, nf, Nfp, n_c)
+    return traces.transpose(3, 0, 1, 2).reshape(d.n_c, len(numbers), -1)
 
 
-def gradient(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+def gradient(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
     """q at the nodes, (n_c, dim, k, Np)."""
     return _gradient_at(d, z, d.tables.gradient, some)
 
 
-def _gradient_at(d: Discretisation, z: np.ndarray, table: np.ndarray, some: slice) -> np.ndarray:
+def _gradient_at(d: Discretization, z: np.ndarray, table: np.ndarray, some: slice) -> np.ndarray:
     parts = z[None] @ table.transpose(0, 2, 1)[:, None]  # (a, n_c, k, points)
     rx = d.rx[..., some, None]
     return np.stack([_along(rx[:, e], parts) for e in range(d.mesh.dim)], axis=1)
@@ -121,7 +121,7 @@ class FaceValues:
     q: np.ndarray
 
 
-def on_face(d: Discretisation, z: np.ndarray, f: int, some: slice) -> FaceValues:
+def on_face(d: Discretization, z: np.ndarray, f: int, some: slice) -> FaceValues:
     """The local unknowns z, (n_c, k, Nz), at the points of face f."""
     points = d.tables.faces[f]
     return FaceValues(
@@ -135,17 +135,17 @@ def on_face(d: Discretisation, z: np.ndarray, f: int, some: slice) -> FaceValues
     )
 
 
-def numerical_flux(d: Discretisation, at: FaceValues) -> np.ndarray:
+def numerical_flux(d: Discretization, at: FaceValues) -> np.ndarray:
     """hhat = f(uhat, q) . n + S(uhat) (u - uhat), (n_c, k, Nqf)."""
     f = d.problem.flux(at.trace, at.q, at.a)
-    S = d.problem.stabilisation(at.trace, at.normal, at.a)
+    S = d.problem.stabilization(at.trace, at.normal, at.a)
     return (f * at.normal).sum(axis=1) + S * (at.u - at.trace)
 
 
 # -- residuals ---------------------------------------------------------------------------------
 
 
-def residual(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+def residual(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
     """R of some elements, (n_c, k, Nz): first R_u, then the part of each face's R_h.
 
     `z` is that of these elements.
@@ -174,7 +174,7 @@ def residual(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.
     return R
 
 
-def _boundary_rows(d: Discretisation, face: int, some: slice) -> tuple[Any, Any]:
+def _boundary_rows(d: Discretization, face: int, some: slice) -> tuple[Any, Any]:
     """Which of some elements have a condition on this face, and the rows of ``d.conditions``."""
     number = d.boundary_number[some, face]
     rows = np.flatnonzero(number >= 0)
@@ -188,7 +188,7 @@ def _apply(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
 # -- derivatives -------------------------------------------------------------------------------
 
 
-def tangent(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
+def tangent(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
     """dR/dz of some elements, (n_c, n_c, k, Nz, Nz): ``[c, b, k, j, i]`` = dR_c,i / dz_b,j.
 
     Arguments are those of `residual`.
@@ -200,7 +200,7 @@ def tangent(d: Discretisation, z: np.ndarray, some: slice = slice(None)) -> np.n
     return T
 
 
-def _add_volume(d: Discretisation, z: np.ndarray, some: slice, T: np.ndarray) -> None:
+def _add_volume(d: Discretization, z: np.ndarray, some: slice, T: np.ndarray) -> None:
     """The derivative of -(f, grad w): f along each g_a, by u and by q along each g_b."""
     points, rx = d.tables.volume, d.rx[..., some, None]
     u, q = z @ points.value.T, _gradient_at(d, z, points.gradient, some)
@@ -213,14 +213,14 @@ def _add_volume(d: Discretisation, z: np.ndarray, some: slice, T: np.ndarray) ->
         T[..., : d.element.Np] -= _tested(W, points.weights, d.tables.dphi[a])
 
 
-def _add_face(d: Discretisation, z: np.ndarray, some: slice, face: int, T: np.ndarray) -> None:
+def _add_face(d: Discretization, z: np.ndarray, some: slice, face: int, T: np.ndarray) -> None:
     """The derivatives of <hhat, w> and of <b, mu> on one face of every element."""
     problem, Np, Nfp = d.problem, d.element.Np, d.element.Nfp
     at = on_face(d, z, face, some)
-    points, S = at.points, problem.stabilisation(at.trace, at.normal, at.a)
+    points, S = at.points, problem.stabilization(at.trace, at.normal, at.a)
     by_u, by_q = _derivatives(problem, at.trace, at.q, at.a)
     A = _along(at.normal, by_u.swapaxes(0, 1))  # by the trace
-    dS = problem.stabilisation_derivative(at.trace, at.normal, at.a)
+    dS = problem.stabilization_derivative(at.trace, at.normal, at.a)
     if dS is not None:
         A += dS * (at.u - at.trace)[:, None]
     for c in range(d.n_c):
@@ -240,8 +240,8 @@ def _add_face(d: Discretisation, z: np.ndarray, some: slice, face: int, T: np.nd
         P = P.transpose(1, 0, 2, 3)[:, :, None, :, None]
         b[:, :, rows] = _along(P, W[:, :, rows])
         b[:, :, rows] += sJ[rows] * _rows(Q, points.trace)
-    own = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
-    T[..., own] += _tested(b, points.weights, points.trace[:, own])
+    columns = slice(Np + face * Nfp, Np + (face + 1) * Nfp)
+    T[..., columns] += _tested(b, points.weights, points.trace[:, columns])
 
 
 def _by_parts(by_q: np.ndarray, rx: np.ndarray) -> list[np.ndarray]:
@@ -277,11 +277,16 @@ def _tested(W: np.ndarray, weights: np.ndarray, test: np.ndarray) -> np.ndarray:
 # -- elimination -------------------------------------------------------------------------------
 
 
-def condense(d: Discretisation, T: np.ndarray, R: np.ndarray) -> Condensed:
-    """Eliminate u from elements with tangents T and residuals R (see `tangent`, `residual`).
+def condense(
+    d: Discretization,
+    T: np.ndarray,
+    R: np.ndarray,
+) -> Condensed:
+    """Eliminate u from elements with tangents T and residuals R.
 
-    One call of a batched solver: K_uu is (k, n_c Np, n_c Np), without q, whose elimination cost a
-    reference mass matrix only.
+    See `tangent` and `residual`. It takes one call of a batched solver.
+    K_uu is (k, n_c Np, n_c Np). It is without q, whose elimination
+    needed only a reference mass matrix.
     """
     k, Np = T.shape[2], d.element.Np
     T = T.transpose(2, 0, 4, 1, 3)  # (k, c, i, b, j)
@@ -292,8 +297,9 @@ def condense(d: Discretisation, T: np.ndarray, R: np.ndarray) -> Condensed:
         return part.reshape(k, part.shape[1] * part.shape[2], -1)
 
     inside, outside = slice(0, Np), slice(Np, None)
-    r_u, r_h = R[..., inside].reshape(k, -1), R[..., outside].reshape(k, -1)
-    right = np.concatenate([block(inside, outside), r_u[..., None]], axis=2)
+    r_u = R[..., inside].reshape(k, -1, 1)
+    r_h = R[..., outside].reshape(k, -1)
+    right = np.concatenate([block(inside, outside), r_u], axis=2)
     solved = batched_solve(block(inside, inside), right)
     K_hu = block(outside, inside)
     H = block(outside, outside) - K_hu @ solved[..., :-1]

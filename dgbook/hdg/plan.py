@@ -190,22 +190,22 @@ class Plan(LaunchPlan):
 
     def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
         """This plan first, then those of its method."""
-        found, method = [self], self.method
+        plans, method = [self], self.method
         if method not in CUDA:
             unrolls = (4, 8, 16) if method == "sliced" else (1,)
-            found += varied(self, shape, warps=(2, 4, 8, 16), unroll=unrolls)
+            plans += varied(self, shape, warps=(2, 4, 8, 16), unroll=unrolls)
         for warps in (4, 8) if method in CUDA else ():
             splits = (s for s in (1, 2, 4, 8) if s <= warps and 4 * s <= shape.q // shape.vector)
             for split in (1, *(s for s in splits if s > 1)):
                 if method == "wide":
                     # as many warps as the registers for so many loads allow
                     for unroll, together in ((4, 40), (8, 32), (12, 24), (16, 16)):
-                        found.append(Plan(method, warps, split, unroll, together // warps))
+                        plans.append(Plan(method, warps, split, unroll, together // warps))
                 else:
                     for most, stages in ((4, 4), (8, 2), (8, 4)):
                         for turns in (None, 1, 16):
-                            found.append(_bulk_plan(shape, warps, split, most, stages, turns))
-        return list(dict.fromkeys(p for p in found if not p.illegal(shape, capability)))
+                            plans.append(_bulk_plan(shape, warps, split, most, stages, turns))
+        return list(dict.fromkeys(p for p in plans if not p.illegal(shape, capability)))
 
 
 def _bulk_plan(

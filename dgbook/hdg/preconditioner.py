@@ -18,7 +18,7 @@ from dgbook.element import barycentric, face_vertices
 from dgbook.gpu import Device
 from dgbook.gpu.libraries import TOGETHER, batched_solve, sparse_arrays
 from dgbook.hdg.blocks import BlockMatrix
-from dgbook.hdg.discretisation import Discretisation, faces_of
+from dgbook.hdg.discretization import Discretization, faces_of
 from dgbook.hdg.kernels.csr import make_csr
 
 STACK = 2**27
@@ -203,12 +203,12 @@ class CoarseSpace:
     count: int
 
 
-def coarse_space(d: Discretisation, degree: int | None = None) -> CoarseSpace:
-    """The coarse space of a discretisation of the host.
+def coarse_space(d: Discretization, degree: int | None = None) -> CoarseSpace:
+    """The coarse space of a discretization of the host.
 
     Parameters
     ----------
-    d : Discretisation
+    d : Discretization
     degree : {1, 2}, optional
         If not given, 2 on tetrahedra, where quadratic functions save a third of the iterations
         and are few beside the unknowns of the faces, and 1 on triangles, where they save next to
@@ -229,7 +229,7 @@ def coarse_space(d: Discretisation, degree: int | None = None) -> CoarseSpace:
     return CoarseSpace(np.hstack([bary, bubbles]), numbers, linear, linear + count)
 
 
-def _corners(d: Discretisation) -> np.ndarray:
+def _corners(d: Discretization) -> np.ndarray:
     """The vertices of each face, (faces, dim), those that a periodic mesh joins as one."""
     dim, faces = d.mesh.dim, faces_of(d.mesh, 1)  # of order 1, whose nodes are the vertices
     ends = d.mesh.elements[:, np.array(face_vertices(dim))]

@@ -4,8 +4,8 @@ All are steady systems of n_c equations for u, written with its gradient as an u
 
     q = grad u,    div f(u, q) = s,
 
-and a problem says what f, its derivatives, its stabilisation and its boundary conditions are. The
-hybridised method of this package needs to know nothing else of them.
+and a problem says what f, its derivatives, its stabilization and its boundary conditions are. The
+hybridized method of this package needs to know nothing else of them.
 
 Arrays have the components first and points last: u is (n_c, ...), q is (n_c, d, ...) with
 ``q[c, e]`` the derivative of u_c along axis e, f is (n_c, d, ...), a normal is (d, ...).
@@ -130,10 +130,10 @@ class Problem(ABC):
         """
 
     @abstractmethod
-    def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def stabilization(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
         """The diagonal of S(uhat), (n_c, ...), in hhat = f(uhat, q) . n + S (u - uhat)."""
 
-    def stabilisation_derivative(
+    def stabilization_derivative(
         self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray
     ) -> np.ndarray | None:
         """dS[c]/duhat[b], (n_c, n_c, ...), or None where S is constant."""
@@ -163,7 +163,7 @@ class Problem(ABC):
 class ConvectionDiffusion(Problem):
     """div(c u - kappa grad u) = s, for one field u; f = c u - kappa q.
 
-    The stabilisation is |c . n| + kappa / length (Nguyen, Peraire, Cockburn, J. Comput. Phys. 228,
+    The stabilization is |c . n| + kappa / length (Nguyen, Peraire, Cockburn, J. Comput. Phys. 228,
     2009, section 3.3: upwinding, and a diffusive part that does not depend on the mesh).
 
     Parameters
@@ -178,7 +178,7 @@ class ConvectionDiffusion(Problem):
     diffusivity : float
         kappa, positive.
     length : float
-        The length in the stabilisation, positive: of the size of the domain.
+        The length in the stabilization, positive: of the size of the domain.
     """
 
     source: Callable | None = None
@@ -219,7 +219,7 @@ class ConvectionDiffusion(Problem):
         by_q = -self.diffusivity * np.asarray(np.eye(dim, dtype=u.dtype), like=u)
         return a[None, :, None], by_q.reshape(1, dim, 1, dim, *[1] * (u.ndim - 1))
 
-    def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def stabilization(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
         """|c . n| + kappa / length."""
         return abs((a * normal).sum(axis=0))[None] + self.diffusivity / self.length
 
@@ -233,7 +233,7 @@ class ConvectionDiffusion(Problem):
 class Poisson(Problem):
     """-div(kappa grad u) = s, for one field u or for several that do not see one another.
 
-    With f = -kappa q and q = grad u. The stabilisation is kappa / length, the same on every mesh:
+    With f = -kappa q and q = grad u. The stabilization is kappa / length, the same on every mesh:
     then u and q converge as h^(k+1) and, for k of 1 or more, the post-processed u as h^(k+2)
     (Cockburn, Dong, Guzman, Math. Comp. 77, 2008).
 
@@ -247,7 +247,7 @@ class Poisson(Problem):
     diffusivity : float
         kappa, positive.
     length : float
-        The length in the stabilisation, positive: of the size of the domain.
+        The length in the stabilization, positive: of the size of the domain.
     components : int
         Number of fields; more than one is for systems as large as those of a gas.
     """
@@ -292,7 +292,7 @@ class Poisson(Problem):
         by_u = np.zeros((n, dim, n, *points), u.dtype, like=u)
         return by_u, by_q.reshape(n, dim, n, dim, *points)
 
-    def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def stabilization(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
         """kappa / length."""
         return np.full_like(uhat, self.diffusivity / self.length)
 
@@ -318,7 +318,7 @@ class NavierStokes(Problem):
 
     and the stream has p = 1 / (gamma M^2), T = 1.
 
-    The stabilisation is S = (|v . n| + c) I + diag(0, 1/Re, .., gamma / (Re Pr)), the fastest wave
+    The stabilization is S = (|v . n| + c) I + diag(0, 1/Re, .., gamma / (Re Pr)), the fastest wave
     and the diffusivities of momentum and of rho E, or a number times I. After Peraire, Nguyen,
     Cockburn, AIAA paper 2010-363; the last entry there, 1/((gamma-1) M^2 Re Pr), is the
     conductivity, with which temperature gradients of slow flows lose up to half an order on
@@ -337,7 +337,7 @@ class NavierStokes(Problem):
         s of (x, y, [z]), all equations.
     prandtl, gamma : float
         Pr, positive; the ratio of specific heats, above 1.
-    stabilisation_factor : float, optional
+    stabilization_factor : float, optional
         tau, positive, for S = tau I.
     """
 
@@ -347,7 +347,7 @@ class NavierStokes(Problem):
     source: Callable | None = None
     prandtl: float = 0.72
     gamma: float = 1.4
-    stabilisation_factor: float | None = None
+    stabilization_factor: float | None = None
 
     linear = False
 
@@ -357,9 +357,9 @@ class NavierStokes(Problem):
         check_range(f"mach = {self.mach!r}", self.mach, LEAST_MACH, MOST_MACH)
         if not 1 < self.gamma < MOST:
             raise ValueError(f"gamma = {self.gamma!r}; allowed: above 1, below {MOST:g}")
-        factor = self.stabilisation_factor
+        factor = self.stabilization_factor
         if factor is not None:
-            check_range(f"stabilisation_factor = {factor!r}", factor)
+            check_range(f"stabilization_factor = {factor!r}", factor)
 
     def names(self, dim: int) -> tuple[str, ...]:
         """rho, rho_u, rho_v, (rho_w,) rho_E."""
@@ -488,10 +488,10 @@ class NavierStokes(Problem):
         df[-1] -= self.gamma / (self.reynolds * self.prandtl) * d_heating
         return df
 
-    def stabilisation(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
+    def stabilization(self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray) -> np.ndarray:
         """|v . n| + c, and the diffusivities; or tau."""
-        if self.stabilisation_factor is not None:
-            return np.full_like(uhat, self.stabilisation_factor)
+        if self.stabilization_factor is not None:
+            return np.full_like(uhat, self.stabilization_factor)
         vn = (uhat[1:-1] * normal).sum(axis=0) / uhat[0]
         c = np.sqrt(self.gamma * self.pressure(uhat) / uhat[0])
         S = np.repeat((abs(vn) + c)[None], len(uhat), axis=0)
@@ -499,11 +499,11 @@ class NavierStokes(Problem):
         S[-1] += self.gamma / (self.reynolds * self.prandtl)
         return S
 
-    def stabilisation_derivative(
+    def stabilization_derivative(
         self, uhat: np.ndarray, normal: np.ndarray, a: np.ndarray
     ) -> np.ndarray | None:
         """The derivative of |v . n| + c, the same for all components."""
-        if self.stabilisation_factor is not None:
+        if self.stabilization_factor is not None:
             return None
         rho, v, p = uhat[0], uhat[1:-1] / uhat[0], self.pressure(uhat)
         vn = (v * normal).sum(axis=0)
@@ -525,7 +525,7 @@ class NavierStokes(Problem):
 
         Through a wall goes neither mass nor, if it is adiabatic, energy: where the trace has no
         normal velocity, the fluxes F . n of mass and energy vanish, and what is left of hhat are
-        the heat flux and the stabilisation, which ties u to the trace. At a wall without friction
+        the heat flux and the stabilization, which ties u to the trace. At a wall without friction
         there is no tangential traction either. So
 
         - adiabatic: hhat_rho = 0, uhat_{rho v} = 0, hhat_{rho E} = 0;

@@ -19,7 +19,7 @@ from dgbook.gpu import Device
 from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
-from dgbook.hdg.discretisation import Discretisation, discretise, on_device
+from dgbook.hdg.discretization import Discretization, discretize, on_device
 from dgbook.hdg.krylov import Gmres
 from dgbook.hdg.local import State
 from dgbook.hdg.preconditioner import DENSE, STACK, CoarseSpace, coarse_space
@@ -28,7 +28,7 @@ from dgbook.hdg.system import (
     NUMBERS_AT_A_TIME,
     NUMBERS_ON_A_GPU,
     System,
-    linearise,
+    linearize,
     residual,
     start,
     to_device,
@@ -61,16 +61,16 @@ class Result:
 
     Attributes
     ----------
-    discretisation : Discretisation
+    discretization : Discretization
     state : State
     history : tuple of float
         The norm of the residual, before the first step and after each.
     seconds : dict of str to float
-        Where the time went: "discretise", on the host; and of all steps together "assemble",
+        Where the time went: "discretize", on the host; and of all steps together "assemble",
         "solve" (the trace systems) and "update" (states and their residuals, to a GPU and back).
     """
 
-    discretisation: Discretisation
+    discretization: Discretization
     state: State
     history: tuple[float, ...]
     seconds: dict[str, float] = field(default_factory=dict)
@@ -83,23 +83,23 @@ class Result:
     @property
     def trace(self) -> np.ndarray:
         """The trace at the nodes of the faces, (n_c, faces, Nfp); see `trace_x`."""
-        d = self.discretisation
+        d = self.discretization
         return self.state.trace.reshape(d.faces.count, d.n_c, -1).transpose(1, 0, 2)
 
     @property
     def x(self) -> np.ndarray:
         """Coordinates of the nodes, (dim, K, Np)."""
-        return self.discretisation.nodes()
+        return self.discretization.nodes()
 
     @property
     def trace_x(self) -> np.ndarray:
         """Coordinates of the faces' nodes, (dim, faces, Nfp)."""
-        return self.discretisation.trace_nodes()
+        return self.discretization.trace_nodes()
 
     @cached_property
     def q(self) -> np.ndarray:
         """The gradients at the nodes, (n_c, dim, K, Np)."""
-        d = self.discretisation
+        d = self.discretization
         return local.gradient(d, local.local_unknowns(d, self.state))
 
     def l2_error(
@@ -120,19 +120,19 @@ class Result:
         -----
         By quadrature exact to degree 2k+4 in each element, of u and q as polynomials.
         """
-        d = self.discretisation
+        d = self.discretization
         points, weights = simplex_quadrature(d.mesh.dim, 2 * d.element.order + 4)
         to_points = d.element.interpolation(points).T
         u, q = self.u @ to_points, self.q @ to_points
-        found = np.asarray(u if quantity is None else quantity(u, q))
-        return _l2(found, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
+        values = np.asarray(u if quantity is None else quantity(u, q))
+        return _l2(values, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
 
     def boundary_flux(self, name: str) -> np.ndarray:
         """The integral of hhat over a named boundary, (n_c,): what leaves through it.
 
         Of a gas, what leaves as momentum is the force on the body behind the boundary.
         """
-        d = self.discretisation
+        d = self.discretization
         z = local.local_unknowns(d, self.state)
         total = np.zeros(d.n_c)
         for f in range(d.mesh.dim + 1):
@@ -151,7 +151,7 @@ class Result:
         For diffusion it converges as h^(k+2), one order faster than u (Cockburn, Dong, Guzman,
         Math. Comp. 77, 2008), if k >= 1.
         """
-        d = self.discretisation
+        d = self.discretization
         dim, order = d.mesh.dim, d.element.order
         fine = NodalElement(dim, order + 1)
         points, weights = simplex_quadrature(dim, 2 * order + 2)
@@ -170,17 +170,17 @@ class Result:
 
     def postprocessed_error(self, exact: Callable) -> float:
         """The L2 norm of u* - exact(x, y, [z]), see `postprocessed`."""
-        d = self.discretisation
+        d = self.discretization
         points, weights = simplex_quadrature(d.mesh.dim, 2 * d.element.order + 6)
         fine = NodalElement(d.mesh.dim, d.element.order + 1)
-        found = self.postprocessed() @ fine.interpolation(points).T
-        return _l2(found, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
+        values = self.postprocessed() @ fine.interpolation(points).T
+        return _l2(values, exact(*nodes_xyz(d.mesh, points)), weights, d.jacobian)
 
 
-def _l2(found: np.ndarray, exact: Any, weights: np.ndarray, jacobian: np.ndarray) -> float:
+def _l2(values: np.ndarray, exact: Any, weights: np.ndarray, jacobian: np.ndarray) -> float:
     """The L2 norm of a difference at the points of a rule, (..., K, Nq), all components."""
-    difference = found - np.asarray(exact)
-    squares = (difference * difference).reshape(-1, *found.shape[-2:]).sum(axis=0)
+    difference = values - np.asarray(exact)
+    squares = (difference * difference).reshape(-1, *values.shape[-2:]).sum(axis=0)
     return float(np.sqrt(jacobian @ (squares @ weights)))
 
 
@@ -245,21 +245,21 @@ def solve(
     if linear_solver is None:
         on_gpu = place.kind == "cuda"
         linear_solver = Gmres(place, restart=100, tolerance=1e-10) if on_gpu else direct
-    d = discretise(problem, mesh, order)
+    d = discretize(problem, mesh, order)
     state = initial if isinstance(initial, State) else start(d, initial)
     _check_state(d, state)
-    there = isinstance(linear_solver, Gmres) and linear_solver.device == place
-    needs = check_room(mesh, order, d.n_c, place, linear_solver if there else None)
-    seconds = {"discretise": time.perf_counter() - begin}
+    same_device = isinstance(linear_solver, Gmres) and linear_solver.device == place
+    needs = check_room(mesh, order, d.n_c, place, linear_solver if same_device else None)
+    seconds = {"discretize": time.perf_counter() - begin}
     try:
-        found = newton(d, state, tolerance, max_steps, linear_solver, place, observe)
+        result = newton(d, state, tolerance, max_steps, linear_solver, place, observe)
     except MemoryError as error:  # CuPy's is one too
         raise MemoryError(f"{needs}, and there was less{ADVICE}") from error
-    return replace(found, seconds=seconds | found.seconds)
+    return replace(result, seconds=seconds | result.seconds)
 
 
 def newton(
-    here: Discretisation,
+    here: Discretization,
     begin: State,
     tolerance: float,
     max_steps: int,
@@ -284,7 +284,7 @@ def newton(
     for _ in range(1 if problem.linear else max_steps):
         if history[-1] <= tolerance:
             break
-        system = linearise(d, state)
+        system = linearize(d, state)
         clock.add("assemble")
         x = _solved(linear_solver, system, here, place, space)
         clock.add("solve")
@@ -337,7 +337,7 @@ class _Clock:
 def _solved(
     linear_solver: Callable,
     system: System,
-    here: Discretisation,
+    here: Discretization,
     place: Device,
     space: CoarseSpace | None,
 ) -> Any:
@@ -354,7 +354,7 @@ def _solved(
 
 
 def direct(matrix: BlockMatrix, rhs: np.ndarray) -> np.ndarray:
-    """x with A x = rhs by SciPy's sparse LU factorisation; rhs and x are (faces, m).
+    """x with A x = rhs by SciPy's sparse LU factorization; rhs and x are (faces, m).
 
     All unknowns of a face stay together, and faces are ordered for little fill as the nodes of a
     graph, much smaller than the matrix. Pivoting would spoil that order: instead every row of
@@ -475,13 +475,13 @@ def check_room(mesh: Mesh, order: int, n_c: int, place: Device, linear: Gmres | 
     return f"{what} about {' and '.join(needs)}"
 
 
-def _norm(d: Discretisation, state: State) -> float:
+def _norm(d: Discretization, state: State) -> float:
     """The Euclidean norm of all residuals, on the host."""
     R_u, R_h = residual(d, state)
     return float(np.sqrt((R_u * R_u).sum() + (R_h * R_h).sum()))
 
 
-def _admissible_trace(d: Discretisation, state: State) -> bool:
+def _admissible_trace(d: Discretization, state: State) -> bool:
     return d.problem.admissible(state.trace.reshape(d.faces.count, d.n_c, -1).transpose(1, 0, 2))
 
 
@@ -492,7 +492,7 @@ def _check_numbers(tolerance: float, max_steps: int) -> None:
         raise ValueError(f"max_steps = {max_steps!r}; allowed: positive")
 
 
-def _check_state(d: Discretisation, state: State) -> None:
+def _check_state(d: Discretization, state: State) -> None:
     """Raise ValueError for a state of another mesh or order, or one that no gas can have."""
     shapes = (d.n_c, d.mesh.K, d.element.Np), (d.faces.count, d.m)
     if (state.u.shape, state.trace.shape) != shapes:

@@ -1,6 +1,6 @@
 """The trace system: elements condensed and their blocks added up, face by face.
 
-All of it runs where the arrays of the discretisation are (`discretisation.on_device`): on a GPU the
+All of it runs where the arrays of the discretization are (`discretization.on_device`): on a GPU the
 blocks are written where the product with them will read them.
 """
 
@@ -17,7 +17,7 @@ from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.gpu.libraries import TOGETHER
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
-from dgbook.hdg.discretisation import Discretisation, as_boundary, discretise, on_device
+from dgbook.hdg.discretization import Discretization, as_boundary, discretize, on_device
 from dgbook.hdg.launch import matvec
 from dgbook.hdg.local import State
 from dgbook.hdg.problem import FarField, Problem
@@ -33,16 +33,16 @@ NUMBERS_ON_A_GPU = 2**25
 class System:
     """The linear system of all traces, at a state: A x = b with x the change of the trace.
 
-    From the state zero, where a linear problem is linearised if nothing else is said, x is the
+    From the state zero, where a linear problem is linearized if nothing else is said, x is the
     trace itself. Rows of faces on which it is given are those of the identity, and their columns
     are zero elsewhere: what they contribute is in b. For `Poisson` A is symmetric and positive.
 
     Attributes
     ----------
-    discretisation : Discretisation
+    discretization : Discretization
         Its arrays, and all that follow, are in one place.
     state : State
-        Where the problem was linearised.
+        Where the problem was linearized.
     matrix : BlockMatrix
         A: blocks of m = n_c Nfp rows, unknown c Nfp + j of a face its component c at node j.
     rhs : (faces, m) array
@@ -51,7 +51,7 @@ class System:
         As in `local.Condensed`, for all elements.
     """
 
-    discretisation: Discretisation
+    discretization: Discretization
     state: State
     matrix: BlockMatrix
     rhs: np.ndarray
@@ -64,7 +64,7 @@ class System:
 
     def recover(self, x: np.ndarray, step: float = 1.0) -> State:
         """The state after a change of the trace by `step` times x, and of u by what follows."""
-        d = self.discretisation
+        d = self.discretization
         du = np.empty_like(self.state.u)
         for some in _stacks(d):
             change = local.local_traces(d, x, some).transpose(1, 0, 2)
@@ -92,7 +92,7 @@ def assemble(
     order : int
         Polynomial degree, 0 or more.
     state : State, optional
-        Where to linearise; if not given, where `start` begins: at zero for a linear problem.
+        Where to linearize; if not given, where `start` begins: at zero for a linear problem.
     device : Device or {"auto", "cuda", "cpu"}
         Where it is computed; the result is on the host.
 
@@ -101,22 +101,22 @@ def assemble(
     TypeError, ValueError
         If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
     """
-    place, d = as_device(device, WITH_KERNELS), discretise(problem, mesh, order)
+    place, d = as_device(device, WITH_KERNELS), discretize(problem, mesh, order)
     state = start(d) if state is None else state
     if place.kind != "cuda":
-        return linearise(d, state)
-    system = linearise(on_device(d, place), to_device(state, place))
+        return linearize(d, state)
+    system = linearize(on_device(d, place), to_device(state, place))
     arrays = {name: place.to_numpy(getattr(system, name)) for name in ("rhs", "response", "offset")}
     matrix = BlockMatrix(place.to_numpy(system.matrix.values), d.faces.columns)
     return System(d, state, matrix, **arrays)
 
 
-def start(d: Discretisation, initial: Any = None) -> State:
+def start(d: Discretization, initial: Any = None) -> State:
     """A state to begin with.
 
     Parameters
     ----------
-    d : Discretisation
+    d : Discretization
     initial : function of (x, y, [z]), optional
         Returns the n_c fields. If not given: zero for a linear problem; for a gas the state of a
         far field, or the mean of the states given on the boundary.
@@ -135,7 +135,7 @@ def start(d: Discretisation, initial: Any = None) -> State:
     return State(d.problem.fields(initial, x), trace)
 
 
-def _initial_gas(d: Discretisation) -> Callable:
+def _initial_gas(d: Discretization) -> Callable:
     for condition in as_boundary(d.mesh, d.problem.boundary).values():
         if isinstance(condition, FarField):
             return condition.state
@@ -159,7 +159,7 @@ def to_host(state: State, device: Device) -> State:
     return State(device.to_numpy(state.u), device.to_numpy(state.trace))
 
 
-def residual(d: Discretisation, state: State) -> tuple[np.ndarray, np.ndarray]:
+def residual(d: Discretization, state: State) -> tuple[np.ndarray, np.ndarray]:
     """R_u, (n_c, K, Np), and R_h, (faces, m), at a state; see `local`.
 
     On faces where the trace is given, R_h is what the trace differs from it.
@@ -173,12 +173,12 @@ def residual(d: Discretisation, state: State) -> tuple[np.ndarray, np.ndarray]:
     return R_u, np.where(d.given[:, None], state.trace - d.given_trace, R_h)
 
 
-def linearise(d: Discretisation, state: State) -> System:
+def linearize(d: Discretization, state: State) -> System:
     """The trace system at a state, where the arrays of both are.
 
     Parameters
     ----------
-    d : Discretisation
+    d : Discretization
         `on_device` or the host's.
     state : State
         There as well.
@@ -203,26 +203,26 @@ def linearise(d: Discretisation, state: State) -> System:
         _add_blocks(d, some, condensed.matrix, values)
     given = np.flatnonzero(d.given)
     values[given] = 0
-    own_blocks = values[:, 0]
-    own_blocks[given] = np.asarray(np.eye(m), like=like)
+    diagonal = values[:, 0]
+    diagonal[given] = np.asarray(np.eye(m), like=like)
     rhs = np.where(d.given[:, None], jump, rhs)
     return System(d, state, BlockMatrix(values, faces.columns), rhs, response, offset)
 
 
-def _stacks(d: Discretisation) -> Iterator[slice]:
+def _stacks(d: Discretization) -> Iterator[slice]:
     """The elements in stacks that `local` takes at once."""
     for first in range(0, d.mesh.K, stack_size(d)):
         yield slice(first, min(first + stack_size(d), d.mesh.K))
 
 
-def stack_size(d: Discretisation) -> int:
+def stack_size(d: Discretization) -> int:
     """Elements of a stack, so that its largest array has no more numbers than it may have."""
     on_gpu = hasattr(d.jacobian, "__cuda_array_interface__")
     largest = d.n_c**2 * d.Nz * max(d.Nz, len(d.tables.volume.weights))
     return min(TOGETHER, max(1, (NUMBERS_ON_A_GPU if on_gpu else NUMBERS_AT_A_TIME) // largest))
 
 
-def _add_to_faces(d: Discretisation, some: slice, shares: np.ndarray, total: np.ndarray) -> None:
+def _add_to_faces(d: Discretization, some: slice, shares: np.ndarray, total: np.ndarray) -> None:
     """Add what some elements have for their faces, (k, n_c, nf Nfp), to a vector (faces, m).
 
     The two sides of a face one after the other: among the elements of one side a face is met once,
@@ -236,7 +236,7 @@ def _add_to_faces(d: Discretisation, some: slice, shares: np.ndarray, total: np.
         total[faces.numbers[some][mine]] += shares[mine]
 
 
-def _add_blocks(d: Discretisation, some: slice, shares: np.ndarray, values: np.ndarray) -> None:
+def _add_blocks(d: Discretization, some: slice, shares: np.ndarray, values: np.ndarray) -> None:
     """Add the condensed matrices of some elements to the blocks, without the given faces' columns.
 
     A row of blocks and a place in it get at most one block of each side of a face, but for block 0:

@@ -379,12 +379,12 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
             launcher = solver.launcher
             timing = stage_timing(launcher)
             if path == "fused":
-                found = fused_row(solver.operator, launcher.plan, timing, session)
+                row = fused_row(solver.operator, launcher.plan, timing, session)
             else:
                 cost = costs(PAPER[basis], order, mesh.K, dtype)["paper"]
                 subject = subject_of(solver.operator, PAPER[basis])
-                found = session.row(subject, path, "numba", launcher.plan, cost, timing)
-            yield found | {"times": times, "errors": errors}
+                row = session.row(subject, path, "numba", launcher.plan, cost, timing)
+            yield row | {"times": times, "errors": errors}
 
 
 def errors_in_time(solver: Solver, mode: CubeMode) -> tuple[list[float], list[float]]:

@@ -92,21 +92,25 @@ Of what stands beside the swept rule tiles are the fastest on so many points.
 """
 
 
-def best_rows(record: Record, method: Method) -> dict[tuple[int | None, str], dict[str, Any]]:
-    """The fastest row of a method for each order and precision, by (order, dtype).
+def best_rows(
+    record: Record,
+    method: Method,
+) -> dict[tuple[int | None, str], dict[str, Any]]:
+    """The fastest row of a method for each (order, dtype).
 
-    Rows of one order and precision may differ in size by a padding; what is compared is time per
-    degree of freedom.
+    Rows of the same order and precision may differ in size by padding.
+    So they are compared by their time per degree of freedom.
     """
     best: dict[tuple[int | None, str], dict[str, Any]] = {}
     for row in record.select(**method.keys):
         if row["path"] not in method.paths or not row["dofs"]:
             continue
-        if any(row["size"].get(key) != value for key, value in method.size.items()):
+        size = {key: row["size"].get(key) for key in method.size}
+        if size != method.size:
             continue
         place = row["order"], row["dtype"]
-        if place not in best or _time_per_dof(row) < _time_per_dof(best[place]):
-            best[place] = row
+        fastest = best.get(place, row)
+        best[place] = min(fastest, row, key=_time_per_dof)
     return best
 
 
@@ -114,7 +118,7 @@ def gather(
     methods: tuple[Method, ...] = METHODS, folder: str | Path | None = None
 ) -> dict[str, tuple[Record, dict[tuple[int | None, str], dict[str, Any]]]]:
     """By a method's name its record and best rows; methods without a record are left out."""
-    found = {}
+    best = {}
     for method in methods:
         try:
             record = records.load(method.record, folder)
@@ -122,8 +126,8 @@ def gather(
             continue
         rows = best_rows(record, method)
         if rows:
-            found[method.name] = record, rows
-    return found
+            best[method.name] = record, rows
+    return best
 
 
 def source(*measured: Record) -> str:
@@ -204,19 +208,24 @@ class Prediction:
         return max(("launch", "memory", "arithmetic"), key=lambda name: getattr(self, name))
 
 
-def predict(row: Mapping[str, Any], gpu: Gpu, dofs: float | None = None) -> Prediction:
+def predict(
+    row: Mapping[str, Any],
+    gpu: Gpu,
+    dofs: float | None = None,
+) -> Prediction:
     """The least time of a recorded row's work on a GPU.
 
-    For the GPU of the record, and launches that take no time, it is the row's `floor_seconds`.
+    On the GPU of the record, and if launches took no time, it is the
+    row's `floor_seconds`.
 
     Parameters
     ----------
     row : mapping
-        Of a record: its flops, bytes, dofs and dtype count, its seconds do not.
+        A record's row, of which flops, bytes, dofs and dtype are read.
     gpu : Gpu
     dofs : float, optional
-        For so many unknowns, with flops and bytes in proportion; as many as the row has if not
-        given.
+        The number of unknowns, to which flops and bytes are
+        proportional; that of the row if not given.
 
     Raises
     ------
@@ -230,7 +239,8 @@ def predict(row: Mapping[str, Any], gpu: Gpu, dofs: float | None = None) -> Pred
     memory = bytes_ / (gpu.ceilings.copy_TBps * 1e12)
     arithmetic = flops / gpu.ceilings.flop_rate(row["dtype"])
     seconds = max(gpu.launch, memory, arithmetic)
-    return Prediction(seconds, gpu.launch, memory, arithmetic, bytes_ <= gpu.cache)
+    cached = bytes_ <= gpu.cache
+    return Prediction(seconds, gpu.launch, memory, arithmetic, cached)
 
 
 def ceilings_of(record: Record) -> Ceilings:

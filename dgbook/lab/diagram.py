@@ -82,13 +82,13 @@ def profiles(reach: int, node: int, nodes: int, launches: int) -> np.ndarray:
     old = [device.empty(n, "float64") for _ in range(2)]
     new = [device.empty(n, "float64") for _ in range(2)]
     make_up(problem, node, "float64")[nodes, node](device.zeros(n, "float64"), *old)
-    found = [_heights(*old, reach, node, False)]
+    heights = [_heights(*old, reach, node, False)]
     for launch in range(1, launches):
         shifted = launch % 2 == 1
         make_diamond(problem, node, "float64", shifted)[nodes, node](*old, *new)
         old, new = new, old
-        found.append(_heights(*old, reach, node, shifted))
-    return np.stack(found)
+        heights.append(_heights(*old, reach, node, shifted))
+    return np.stack(heights)
 
 
 def _heights(

@@ -293,9 +293,9 @@ def vortex_run(
     solver = Solver(box((cells, cells), lower, upper, periodic=True), order, dtype, device)
     u, t = solver.interpolate(lambda x, y: vortex(x, y, 0.0)), 0.0
     names = "times", "errors", "pressure_errors", "velocity_errors", "core_pressures", "entropies"
-    found: dict[str, Any] = {name: [] for name in names}
+    history: dict[str, Any] = {name: [] for name in names}
     core = float(pressure(vortex(*np.array(vortex.center), 0.0)))
-    found |= {"core_pressure": core, "stopped": None}
+    history |= {"core_pressure": core, "stopped": None}
 
     def look() -> None:
         center = [
@@ -306,18 +306,18 @@ def vortex_run(
         values = t, solver.l2_error(u, vortex, t), *errors
         values += float(pressure(at_point(solver, u, center))), solver.entropy(u)
         for name, value in zip(names, values, strict=True):
-            found[name].append(value)
+            history[name].append(value)
 
     look()
     for end in times:
         try:
             u = solver.run(u, end, t=t)
         except FlowError as error:
-            found["stopped"] = error.time
+            history["stopped"] = error.time
             break
         t = end
         look()
-    return solver, found
+    return solver, history
 
 
 def primitive_errors(
@@ -449,8 +449,8 @@ def vortex_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     for name, (vortex, lower) in vortices().items():
         period = vortex.period / vortex.velocity[0]
         times = [period * count for count in PERIODS]
-        solver, found = vortex_run(vortex, lower, n, order, dtype, session.device, times)
-        yield solver_row(solver, session, found | {"variant": name})
+        solver, history = vortex_run(vortex, lower, n, order, dtype, session.device, times)
+        yield solver_row(solver, session, history | {"variant": name})
 
 
 def figure2_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
@@ -458,8 +458,8 @@ def figure2_record(order: int, dtype: str, cells: int, session: Session) -> Rows
     vortex, lower = vortices()["paper"]
     for n in FIGURE_2_CELLS:
         device, times = session.device, [FIGURE_2_END]
-        solver, found = vortex_run(vortex, lower, n, order, dtype, device, times)
-        yield solver_row(solver, session, found)
+        solver, history = vortex_run(vortex, lower, n, order, dtype, device, times)
+        yield solver_row(solver, session, history)
 
 
 RECORDS: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {

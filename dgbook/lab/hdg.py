@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import product as combinations
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from dgbook.hdg.plan import METHODS, Plan, Shape
 from dgbook.hdg.problem import FarField, NavierStokes, Stream
 from dgbook.hdg.system import assemble
 from dgbook.lab.hdg_solve import solve_rows
-from dgbook.lab.measuring import Rows, all_cores, on_cores
+from dgbook.lab.measuring import Rows, Sweep, all_cores, on_cores
 from dgbook.lab.rivals.hdg import Rival
 from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
@@ -71,15 +71,12 @@ def matrix_on(
 
 
 def matrices(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    sizes: Iterable[float],
-    device: Device,
+    sweep: Sweep, sizes: Iterable[float], device: Device
 ) -> Iterator[tuple[int, BlockMatrix]]:
     """Orders and matrices of compressible flow, see `matrix_on`, of every size in bytes."""
-    for dim, order, dtype, nbytes in combinations(dims, orders, dtypes, sizes):
-        yield order, matrix_on(device, dim, COMPONENTS[dim], order, dtype, nbytes)
+    for dim, order, dtype in sweep.points():
+        for nbytes in sizes:
+            yield order, matrix_on(device, dim, COMPONENTS[dim], order, dtype, nbytes)
 
 
 def flow_matrix(order: int, dtype: str) -> BlockMatrix:
@@ -186,55 +183,35 @@ def matrix_rows(
         del rival
 
 
-def product_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def product_rows(sweep: Sweep, session: Session) -> Rows:
     """Matrices of so many bytes, beyond any cache: triangles and tetrahedra, every order."""
-    for order, matrix in matrices(orders, dtypes, dims, (nbytes,), session.device):
+    for order, matrix in matrices(sweep, (sweep.nbytes,), session.device):
         yield from matrix_rows(matrix, order, METHODS, LIBRARIES, session)
 
 
-def size_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def size_rows(sweep: Sweep, session: Session) -> Rows:
     """Figures 2 to 4, the GPU's part: the paper's contraction and the best product by memory.
 
-    Sizes up to 500 MiB, and `nbytes`: the smaller ones fit into this GPU's cache.
+    Sizes up to 500 MiB, and `sweep.nbytes`: the smaller ones fit into this GPU's cache.
     """
-    sizes = (*(count * 2**20 for count in MEBIBYTES), nbytes)
-    for order, matrix in matrices(orders, dtypes, dims, sizes, session.device):
+    sizes = (*(count * 2**20 for count in MEBIBYTES), sweep.nbytes)
+    for order, matrix in matrices(sweep, sizes, session.device):
         yield from matrix_rows(matrix, order, FASTEST, (), session)
 
 
-def core_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def core_rows(sweep: Sweep, session: Session) -> Rows:
     """Figures 2 to 4, the CPU's part: Algorithm 1 on a core and on all. A floor is the GPU's.
 
     Orders of `CORE_ORDERS` only, and every other size: on a core they take their time.
     """
-    for dim in dims:
-        for order in (p for p in orders if p in CORE_ORDERS):
-            for dtype in dtypes:
-                for count in MEBIBYTES[::2]:
-                    nodes = COMPONENTS[dim] * face_nodes(dim, order)
-                    faces = count * 2**20 / matrix_bytes(Shape(nodes, 2 * dim + 1, dtype), 1)
-                    mesh = mesh_of(dim, faces)
-                    random = np.random.default_rng(1)
-                    matrix = random_matrix(mesh, COMPONENTS[dim], order, dtype, random)
-                    yield from contraction_on_cores(matrix, order, session)
+    for dim, order, dtype in sweep.limited(CORE_ORDERS).points():
+        nodes = COMPONENTS[dim] * face_nodes(dim, order)
+        for count in MEBIBYTES[::2]:
+            faces = count * 2**20 / matrix_bytes(Shape(nodes, 2 * dim + 1, dtype), 1)
+            mesh = mesh_of(dim, faces)
+            random = np.random.default_rng(1)
+            matrix = random_matrix(mesh, COMPONENTS[dim], order, dtype, random)
+            yield from contraction_on_cores(matrix, order, session)
 
 
 def contraction_on_cores(matrix: BlockMatrix, order: int, session: Session) -> Rows:
@@ -256,36 +233,26 @@ def contraction_on_cores(matrix: BlockMatrix, order: int, session: Session) -> R
         yield host.row(subject, path, "numba", None, cost, timing)
 
 
-def table_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def table_rows(sweep: Sweep, session: Session) -> Rows:
     """Tables 2 and 3, and what Table 1 counts: the paper's five matrices, the first within a cache.
 
-    Parameters
-    ----------
-    orders, dtypes, session
-        Orders of the paper's table only.
-    dims, nbytes
-        Not used: the paper's mesh is of triangles and has its size.
+    Orders of the paper's table only, and triangles whatever the sweep's dimensions: the paper's
+    mesh has its own size, too.
     """
     host = session.on_host
-    for order in (p for p in orders if p in PAPER_ORDERS):
-        for dtype in dtypes:
-            matrix = flow_matrix(order, dtype)
-            scipy = Rival(matrix, host.device, "scipy")
-            nonzeros = int(matrix.to_csr().nnz)
-            for found in matrix_rows(matrix, order, METHODS, LIBRARIES, session):
-                yield found | {"nonzeros": nonzeros}
-            x, y = vectors(scipy)
-            cost = csr_cost(nonzeros, matrix.shape[0], matrix.dtype.itemsize)
-            timing = measure(partial(scipy, x, y), host.device)
-            subject = subject_of(scipy.shape, matrix.faces, order)
-            row = host.row(subject, "rival:scipy", "library", None, cost, timing)
-            yield {"nonzeros": nonzeros} | row
+    triangles = replace(sweep.limited(PAPER_ORDERS), dims=(2,))
+    for _, order, dtype in triangles.points():
+        matrix = flow_matrix(order, dtype)
+        scipy = Rival(matrix, host.device, "scipy")
+        nonzeros = int(matrix.to_csr().nnz)
+        for row in matrix_rows(matrix, order, METHODS, LIBRARIES, session):
+            yield row | {"nonzeros": nonzeros}
+        x, y = vectors(scipy)
+        cost = csr_cost(nonzeros, matrix.shape[0], matrix.dtype.itemsize)
+        timing = measure(partial(scipy, x, y), host.device)
+        subject = subject_of(scipy.shape, matrix.faces, order)
+        row = host.row(subject, "rival:scipy", "library", None, cost, timing)
+        yield {"nonzeros": nonzeros} | row
 
 
 # ------------------------------------------------------------------------------------------ tuning

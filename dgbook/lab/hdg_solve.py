@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from dgbook.gpu import device as find_device
 from dgbook.gpu.timing import FEWEST_SAMPLES, Timing
 from dgbook.hdg.blocks import BlockMatrix, random_matrix
 from dgbook.hdg.cost import matrix_bytes, solution_cost
-from dgbook.hdg.discretisation import Discretisation, discretise, on_device
+from dgbook.hdg.discretization import Discretization, discretize, on_device
 from dgbook.hdg.exact import cylinder_mesh
 from dgbook.hdg.krylov import Gmres, gmres, product_on
 from dgbook.hdg.launch import CoreProduct
@@ -36,8 +36,8 @@ from dgbook.hdg.preconditioner import (
 )
 from dgbook.hdg.problem import FarField, NavierStokes, Poisson, Problem, Stream
 from dgbook.hdg.solver import Result, direct, newton
-from dgbook.hdg.system import linearise, start, to_device, to_host
-from dgbook.lab.measuring import Rows
+from dgbook.hdg.system import linearize, start, to_device, to_host
+from dgbook.lab.measuring import Rows, Sweep
 from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box
 
@@ -119,9 +119,9 @@ class Case:
         """Of a trace system: of the only one, or of one among Newton's steps."""
         return FORCING if self.name == "cylinder" else 1e-8
 
-    def discretised(self, order: int) -> Discretisation:
+    def discretized(self, order: int) -> Discretization:
         """The problem on its mesh, on the host."""
-        return discretise(self.problem, self.mesh, order)
+        return discretize(self.problem, self.mesh, order)
 
     def gmres(self, device: Device, **options: Any) -> Gmres:
         """What solves the trace systems."""
@@ -166,18 +166,18 @@ The last is the paper's own mesh: 188,480 unknowns (Table 1).
 # ----------------------------------------------------------------------------------------- rivals
 
 
-def on_host(d: Discretisation, linear: Callable[[BlockMatrix, Any], Any]) -> Result:
+def on_host(d: Discretization, linear: Callable[[BlockMatrix, Any], Any]) -> Result:
     """A solution with elements condensed by NumPy."""
     return newton(d, start(d), TOLERANCE, MAX_STEPS, linear, find_device("cpu"))
 
 
-def by_splu(case: Case, d: Discretisation) -> dict[str, Any]:
+def by_splu(case: Case, d: Discretization) -> dict[str, Any]:
     """SciPy's sparse direct solver, with the host's elimination."""
     result = on_host(d, direct)
     return {"u": result.u, "seconds": result.seconds}
 
 
-def by_scipys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
+def by_scipys_gmres(case: Case, d: Discretization) -> dict[str, Any]:
     """SciPy's GMRES with compressed rows and the same preconditioner, on one core."""
     host, space = find_device("cpu"), coarse_space(d)
     seconds: dict[str, float] = {"set up": 0.0, "cycles": 0.0}
@@ -215,7 +215,7 @@ def by_scipys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
     return {"u": result.u, "seconds": parts(result, seconds), "iterations": steps}
 
 
-def by_pyamg(case: Case, d: Discretisation) -> dict[str, Any]:
+def by_pyamg(case: Case, d: Discretization) -> dict[str, Any]:
     """PyAMG's smoothed aggregation for the trace system itself, with conjugate gradients."""
     import pyamg
 
@@ -233,11 +233,14 @@ def by_pyamg(case: Case, d: Discretisation) -> dict[str, Any]:
         return x.reshape(rhs.shape)
 
     result = on_host(d, linear)
-    found = {"u": result.u, "seconds": parts(result, seconds)}
-    return found | {"iterations": [len(norms) - 1]}
+    return {
+        "u": result.u,
+        "seconds": parts(result, seconds),
+        "iterations": [len(norms) - 1],
+    }
 
 
-def by_our_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
+def by_our_gmres(case: Case, d: Discretization) -> dict[str, Any]:
     """`Gmres` on all cores of the host."""
     linear = case.gmres(find_device("cpu"))
     result = on_host(d, linear)
@@ -245,15 +248,15 @@ def by_our_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
     return {"u": result.u, "seconds": parts(result, spent(linear)), "iterations": steps}
 
 
-def by_cupys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
+def by_cupys_gmres(case: Case, d: Discretization) -> dict[str, Any]:
     """CuPy's GMRES on the GPU, with our product and preconditioner; of a linear problem.
 
     It learns the residual at the ends of cycles only. So it gets the length that is best for it:
     as many vectors as ours took.
     """
     device = find_device("cuda")
-    for each in (case.small.discretised(d.element.order), d):  # the first compiles
-        system = linearise(on_device(each, device), to_device(start(each), device))
+    for each in (case.small.discretized(d.element.order), d):  # the first compiles
+        system = linearize(on_device(each, device), to_device(start(each), device))
         b = system.rhs.reshape(-1)
         product = product_on(system.matrix, device)
         inverse = product_on(PRECONDITIONERS["schwarz"](system.matrix), device)
@@ -270,7 +273,7 @@ def by_cupys_gmres(case: Case, d: Discretisation) -> dict[str, Any]:
     return {"u": state.u, "seconds": seconds, "iterations": [cycles * restart]}
 
 
-ON_HOST: dict[str, Callable[[Case, Discretisation], dict[str, Any]]] = {
+ON_HOST: dict[str, Callable[[Case, Discretization], dict[str, Any]]] = {
     "splu": by_splu,
     "gmres": by_scipys_gmres,
     "pyamg": by_pyamg,
@@ -279,11 +282,11 @@ ON_HOST: dict[str, Callable[[Case, Discretisation], dict[str, Any]]] = {
 """SciPy's direct solver, SciPy's GMRES, PyAMG, and ours."""
 
 
-def within_limit(name: str, case: Case, d: Discretisation) -> dict[str, Any] | None:
+def within_limit(name: str, case: Case, d: Discretization) -> dict[str, Any] | None:
     """A rival of `ON_HOST` in a process of its own, or None if it takes longer than `LIMIT`.
 
-    SciPy's factorisation heeds no exception: only its process can be ended. Python is started and
-    the problem discretised there before time counts.
+    SciPy's factorization heeds no exception: only its process can be ended. Python is started and
+    the problem discretized there before time counts.
     """
     program = "from dgbook.lab import hdg_solve; hdg_solve.answer()"
     # SciPy's rivals get one core: NumPy would share products among all that are too small for it.
@@ -305,13 +308,13 @@ def within_limit(name: str, case: Case, d: Discretisation) -> dict[str, Any] | N
 def answer() -> None:
     """What such a process does: asked by its input, it writes what the rival found."""
     name, case, order, limit = pickle.load(sys.stdin.buffer)
-    d = case.discretised(order)
+    d = case.discretized(order)
     if name == "cores":
         compile_product()
     signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
-    found = ON_HOST[name](case, d)
+    solution = ON_HOST[name](case, d)
     signal.setitimer(signal.ITIMER_REAL, 0)
-    pickle.dump(found, sys.stdout.buffer)
+    pickle.dump(solution, sys.stdout.buffer)
 
 
 def compile_product() -> None:
@@ -321,7 +324,7 @@ def compile_product() -> None:
     CoreProduct(tiny, parallel=True)(x, x.copy())
 
 
-RIVALS: dict[str, Callable[[Case, Discretisation], dict[str, Any] | None]] = {
+RIVALS: dict[str, Callable[[Case, Discretization], dict[str, Any] | None]] = {
     **{name: partial(within_limit, name) for name in ON_HOST},
     "cupy": by_cupys_gmres,
 }
@@ -347,57 +350,46 @@ def parts(result: Result, solver: dict[str, float]) -> dict[str, float]:
 
 
 def timed(
-    case: Case, d: Discretisation, device: Device, options: dict[str, Any], samples: int
+    case: Case, d: Discretization, device: Device, options: dict[str, Any], samples: int
 ) -> tuple[Result, Gmres, list[dict[str, float]]]:
     """Solutions on a device, by the host's clock, after a small one that compiles."""
-    found = []
-    first, counted = ((e, start(e)) for e in (case.small.discretised(d.element.order), d))
+    timings = []
+    first, counted = ((e, start(e)) for e in (case.small.discretized(d.element.order), d))
     for each, begin in (first, *[counted] * samples):
         linear = case.gmres(device, **options)
         result = newton(each, begin, TOLERANCE, MAX_STEPS, linear, device)
-        found.append(parts(result, spent(linear)))
-    return result, linear, found[1:]
+        timings.append(parts(result, spent(linear)))
+    return result, linear, timings[1:]
 
 
-def solve_rows(
-    orders: Iterable[int],
-    dtypes: Iterable[str],
-    dims: Iterable[int],
-    nbytes: float,
-    session: Session,
-) -> Rows:
+def solve_rows(sweep: Sweep, session: Session) -> Rows:
     """Time to solution: diffusion on squares and cubes, and a flow past a cylinder.
 
-    On the GPU from a discretisation and a state on the host to the solution on the host, 20 times,
+    On the GPU from a discretization and a state on the host to the solution on the host, 20 times,
     with each of the case's variants; "seconds" are medians of its parts. What takes long on the
-    host is done once: the discretisation, which is not in the sum, and "rivals". A rival that took
+    host is done once: the discretization, which is not in the sum, and "rivals". A rival that took
     longer than `LIMIT` is none of these: "unfinished" has the seconds that it was given. Both are
     in the row of a case's last variant; the others come before any rival begins.
 
-    Parameters
-    ----------
-    orders, dtypes, dims, session
-        Orders of `SOLVED_ORDERS` and double precision only.
-    nbytes
-        Not used: meshes have their sizes.
+    Orders of `SOLVED_ORDERS` and double precision only; meshes have their own sizes.
 
     Raises
     ------
     RuntimeError
         If two solutions differ.
     """
-    if "float64" not in dtypes:
-        return
-    for case in (c for c in CASES if c.dim in dims):
-        for order in (p for p in orders if p in SOLVED_ORDERS):
-            yield from case_rows(case, order, session)
+    solved = sweep.limited(SOLVED_ORDERS, ("float64",))
+    for case in CASES:
+        for dim, order, _ in solved.points():
+            if dim == case.dim:
+                yield from case_rows(case, order, session)
 
 
 def case_rows(case: Case, order: int, session: Session) -> Rows:
     """The rows about one problem, see `solve_rows`."""
     begin = time.perf_counter()
-    d = case.discretised(order)
-    discretisation = {"discretise": time.perf_counter() - begin}
+    d = case.discretized(order)
+    discretization = {"discretize": time.perf_counter() - begin}
     known = None
     for path in case.variants:
         row, u = variant_row(case, d, path, session)
@@ -409,7 +401,7 @@ def case_rows(case: Case, order: int, session: Session) -> Rows:
         for name, other in done.items():
             check_same(f"{case.name}, {name}", other.pop("u"), known)
         yield row | {
-            "seconds": discretisation | row["seconds"],
+            "seconds": discretization | row["seconds"],
             "rivals": done,
             "unfinished": {name: LIMIT for name in others if name not in done},
         }
@@ -422,7 +414,7 @@ def check_same(what: str, u: np.ndarray, known: np.ndarray) -> None:
         raise RuntimeError(f"{what}: solutions differ by {difference:.1e}")
 
 
-def coarse_numbers(d: Discretisation) -> int:
+def coarse_numbers(d: Discretization) -> int:
     """Numbers that an application of the coarse level reads for a row of the trace matrix.
 
     Those of A P, and P's twice; what solves for the coarse level is left out.
@@ -434,11 +426,11 @@ def coarse_numbers(d: Discretisation) -> int:
 
 
 def variant_row(
-    case: Case, d: Discretisation, path: str, session: Session
+    case: Case, d: Discretization, path: str, session: Session
 ) -> tuple[dict[str, Any], np.ndarray]:
     """A row about one way to solve one problem without its rivals, and u."""
-    result, linear, found = timed(case, d, session.device, VARIANTS[path], FEWEST_SAMPLES)
-    timing = Timing(tuple(sum(seconds.values()) for seconds in found), host_bound=True)
+    result, linear, timings = timed(case, d, session.device, VARIANTS[path], FEWEST_SAMPLES)
+    timing = Timing(tuple(sum(seconds.values()) for seconds in timings), host_bound=True)
     shape = Shape(d.m, 2 * case.dim + 1, "float64")
     faces = d.faces.count
     steps = [solution.iterations for solution in linear.solutions]
@@ -458,7 +450,7 @@ def variant_row(
         "matrix_bytes": matrix_bytes(shape, faces),
     }
     more = {
-        "seconds": {name: float(np.median([s[name] for s in found])) for name in found[0]},
+        "seconds": {name: float(np.median([s[name] for s in timings])) for name in timings[0]},
         "iterations": steps,
         "products": [solution.products for solution in linear.solutions],
         "residuals": list(result.history),

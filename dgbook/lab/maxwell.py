@@ -267,14 +267,16 @@ def searched(order: int, dtype: str) -> dict[str, list[Any]]:
     left out above 4.
     """
     shape = paper_plan.shape_of(order, dtype)
-    found = {name: kind.default(shape).candidates(shape) for name, kind in paper_plan.PARTS.items()}
+    candidates = {
+        name: kind.default(shape).candidates(shape) for name, kind in paper_plan.PARTS.items()
+    }
     if order == 4:
         counts = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 18, 19, 20]
         start = paper_plan.DifferentiatePlan("matrix", 1)
-        found["differentiate"] += varied(
+        candidates["differentiate"] += varied(
             start, shape, w_p=counts, w_i=(1, 2, 3, 4), w_s=(1, 2, 3, 4, 6, 8)
         )
-    return {name: list(dict.fromkeys(plans)) for name, plans in found.items()}
+    return {name: list(dict.fromkeys(plans)) for name, plans in candidates.items()}
 
 
 def best_plan(operator: reference.Operator, device: Device, strategies: Iterable[str]) -> PaperPlan:
@@ -397,11 +399,11 @@ def sphere_errors(name: str, order: int, dtype: str, device: Device) -> tuple[So
     u = solver.run(u, start, dt=dt)
     count = solver.march(u, end, dt, start).count
     solver.run(u, end, dt=dt, t=start, observe=observe, every=max(1, count // 16))
-    found = mie.amplitude(np.array(samples), np.array(times), omega)
     exact = 1j * mie.Sphere(omega).scattered(*solver.x[:, near])
+    error = mie.amplitude(np.array(samples), np.array(times), omega) - exact
     layer = np.digitize(r[near], LAYERS)
     return solver, [
-        float(np.linalg.norm((found - exact)[:, layer == i]) / np.linalg.norm(exact[:, layer == i]))
+        float(np.linalg.norm(error[:, layer == i]) / np.linalg.norm(exact[:, layer == i]))
         for i in range(1, len(LAYERS))
     ]
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 
 import numba
@@ -96,9 +98,9 @@ def counted(rows: Sequence[dict[str, Any]], program: str, launches: Sequence[int
     launches : sequence of int, optional
         Kernels that each row is about, whose mean is taken; 1 of each if not given.
     """
-    found = iter(counters(program))
+    launched = iter(counters(program))
     for measured, number in zip(rows, launches or [1] * len(rows), strict=True):
-        parts = [next(found) for _ in range(number)]
+        parts = [next(launched) for _ in range(number)]
         yield measured | {
             "counters": {name: float(np.mean([p[name] for p in parts])) for name in parts[0]}
         }
@@ -176,6 +178,38 @@ def bench(
         lambda what, row: row["order"] in orders[what] and row["dtype"] in arguments.dtypes,
         line,
     )
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The parameters that a record's rows go through.
+
+    Attributes
+    ----------
+    dims, orders : sequence of int
+        Dimensions, and orders of the elements.
+    dtypes : sequence of str
+        Precisions.
+    nbytes : float
+        Of a large matrix, where the record does not have sizes of its own.
+    """
+
+    dims: Sequence[int]
+    orders: Sequence[int]
+    dtypes: Sequence[str]
+    nbytes: float
+
+    def points(self) -> Iterator[tuple[int, int, str]]:
+        """Dimension, order and precision, the last one running fastest."""
+        return product(self.dims, self.orders, self.dtypes)
+
+    def limited(self, orders: Collection[int], dtypes: Collection[str] | None = None) -> Sweep:
+        """The part of it with these orders and, if given, these precisions."""
+        return replace(
+            self,
+            orders=tuple(order for order in self.orders if order in orders),
+            dtypes=tuple(name for name in self.dtypes if dtypes is None or name in dtypes),
+        )
 
 
 def each_part(
@@ -258,11 +292,11 @@ def write_record(
         See `dgbook.lab.records.save`.
     earlier : sequence of dict
     """
-    found = [*earlier]
+    all_rows = [*earlier]
     for row in rows:
-        found.append(row)
+        all_rows.append(row)
         print(shown(row, session.device), flush=True)
-    content = {"name": name, **here, "ceilings": session.ceiling.as_dict(), "rows": found}
+    content = {"name": name, **here, "ceilings": session.ceiling.as_dict(), "rows": all_rows}
     print("written:", records.save(content, folder), flush=True)
 
 

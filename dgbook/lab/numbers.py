@@ -185,7 +185,7 @@ def recorded(record: Record, value: float | Mapping[str, Any], unit: str) -> Num
         If the record has no such row or number.
     """
     if isinstance(value, Mapping):
-        if not any(value is own or value == own for own in record.rows):
+        if not any(value is row or value == row for row in record.rows):
             raise ValueError(
                 f"this row is not one of record {record.name!r}: take it from record.row(...)"
             )

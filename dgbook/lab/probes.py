@@ -44,7 +44,7 @@ LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
 
 @jit
 def copy(x, y):
-    """One element a thread: neighboring threads touch neighboring addresses."""
+    """One word per thread; neighboring threads, neighboring words."""
     i = cuda.grid(1)
     if i < y.size:
         y[i] = x[i]
@@ -90,10 +90,12 @@ def transpose_naive(x, y):
 
 
 def make_transpose(dtype: Any, padding: int) -> Kernel:
-    """The kernel y = x^T through a tile in shared memory, so that both sides are dense.
+    """The kernel y = x^T through a tile in shared memory.
 
-    A block of (32, 8) threads moves a tile of 32 x 32. Columns of the tile are read from shared
-    memory: without padding all 32 lanes hit one bank, with one word of padding each its own.
+    Both its reads and its writes are dense. A block of (32, 8) threads
+    moves a tile of 32 x 32. Columns of the tile are read from shared
+    memory: without padding all 32 lanes hit one bank, and with one word
+    of padding each lane hits a bank of its own.
 
     Parameters
     ----------
@@ -104,7 +106,8 @@ def make_transpose(dtype: Any, padding: int) -> Kernel:
     Returns
     -------
     Kernel
-        ``transpose[((columns + 31) // 32, (rows + 31) // 32), (32, 8)](x, y)``.
+        ``transpose[blocks, (32, 8)](x, y)``, with one block per tile:
+        ``blocks = (columns + 31) // 32, (rows + 31) // 32``.
     """
     real = np.dtype(dtype).type
     row_length = TILE + padding
@@ -113,14 +116,19 @@ def make_transpose(dtype: Any, padding: int) -> Kernel:
     def transpose_shared(x, y):
         tile = cuda.shared.array((TILE, row_length), real)
         lane = cuda.threadIdx.x
-        first_row, first_column = cuda.blockIdx.y * TILE, cuda.blockIdx.x * TILE
+        first_row = cuda.blockIdx.y * TILE
+        first_column = cuda.blockIdx.x * TILE
+        # Read rows of x; neighboring lanes read neighboring words.
         for r in range(cuda.threadIdx.y, TILE, TILE_ROWS):
-            if first_row + r < x.shape[0] and first_column + lane < x.shape[1]:
-                tile[r, lane] = x[first_row + r, first_column + lane]
+            row, column = first_row + r, first_column + lane
+            if row < x.shape[0] and column < x.shape[1]:
+                tile[r, lane] = x[row, column]
         cuda.syncthreads()
+        # Write rows of y, which are columns of the tile.
         for r in range(cuda.threadIdx.y, TILE, TILE_ROWS):
-            if first_column + r < x.shape[1] and first_row + lane < x.shape[0]:
-                y[first_column + r, first_row + lane] = tile[lane, r]
+            row, column = first_column + r, first_row + lane
+            if row < x.shape[1] and column < x.shape[0]:
+                y[row, column] = tile[lane, r]
 
     return transpose_shared
 

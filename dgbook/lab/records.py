@@ -77,18 +77,18 @@ class Record:
         ValueError
             If no row or more than one fits; the message says which.
         """
-        found = self.select(**keys)
-        if len(found) != 1:
+        rows = self.select(**keys)
+        if len(rows) != 1:
             asked = ", ".join(f"{k}={v!r}" for k, v in keys.items())
             here = "; ".join(
                 ", ".join(f"{k}={row.get(k)!r}" for k in ("path", "language", "order", "dtype"))
-                for row in (found or self.rows)[:12]
+                for row in (rows or self.rows)[:12]
             )
             raise ValueError(
-                f"{len(found)} rows of record {self.name!r} have {asked}; one is needed. "
-                f"{'They are' if found else 'Rows there'}: {here}"
+                f"{len(rows)} rows of record {self.name!r} have {asked}; one is needed. "
+                f"{'They are' if rows else 'Rows there'}: {here}"
             )
-        return found[0]
+        return rows[0]
 
 
 def validate(content: Mapping[str, Any]) -> None:
@@ -227,8 +227,8 @@ def check_folder(folder: str | Path | None = None) -> None:
     if folder.suffix == ".json":
         raise ValueError(f"--out {folder}: the name of a record; {allowed}")
     try:
-        there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        with tempfile.TemporaryFile(dir=there):
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        with tempfile.TemporaryFile(dir=existing):
             pass
     except OSError as error:
         raise ValueError(f"--out {folder}: {error.strerror}; {allowed}") from error
@@ -255,18 +255,18 @@ def load(name: str, folder: str | Path | None = None, gpu: str | None = None) ->
     """
     folder = default_folder() if folder is None else Path(folder)
     records = [_read(path) for path in sorted(folder.glob(f"{_slug(name)}__*.json"))]
-    found = [
+    matching = [
         record
         for record in records
         if record.name == name and (gpu is None or gpu.lower() in record.gpu.lower())
     ]
-    if not found:
+    if not matching:
         names = sorted({path.stem for path in folder.glob("*.json")})
         raise FileNotFoundError(
             f"no record {name!r}{f' of a GPU called {gpu!r}' if gpu else ''} in {folder}; "
             f"there {'are ' + ', '.join(names) if names else 'is none at all'}"
         )
-    return max(found, key=lambda record: record.date)
+    return max(matching, key=lambda record: record.date)
 
 
 def newest(name: str) -> Record | None:

@@ -145,11 +145,11 @@ def shortlist(n: int, tuned: Mapping[int, tuple[Result, int]]) -> list[Plan]:
         return []
     below = [size for size in tuned if size in EVERY_PLAN and size < n]
     above = [size for size in tuned if size in EVERY_PLAN and size > n]
-    found = []
+    plans = []
     for size in (*sorted(below)[-1:], *sorted(above)[:1]):
         ranking = [Plan(**trial.plan) for trial in tuned[size][0].ranking if not trial.failure]
-        found += ranking[:BEST] + [plan for plan in ranking if plan.points == 1][:BEST]
-    return found
+        plans += ranking[:BEST] + [plan for plan in ranking if plan.points == 1][:BEST]
+    return plans
 
 
 def trial_row(
@@ -157,8 +157,8 @@ def trial_row(
 ) -> dict[str, Any]:
     """A row about a plan that the tuner timed by so many steps."""
     timing = Timing((trial.seconds_median / steps,))
-    found = row(session, shape, Plan(**trial.plan), timing, variant)
-    return found | {"seconds_iqr": trial.seconds_iqr / steps, "samples": trial.samples}
+    spread = {"seconds_iqr": trial.seconds_iqr / steps, "samples": trial.samples}
+    return row(session, shape, Plan(**trial.plan), timing, variant) | spread
 
 
 def python_row(session: Session, shape: Shape) -> dict[str, Any]:
@@ -169,13 +169,13 @@ def python_row(session: Session, shape: Shape) -> dict[str, Any]:
     """
     plan, device = Plan.default(shape), session.device
     u = state(shape.problem, shape.n)
-    there, back = Classic(solver_of(shape, device, plan), u).launches()
+    forward, backward = Classic(solver_of(shape, device, plan), u).launches()
     pairs = PYTHON_STEPS * len(shape.problem.weights) // 2
 
     def loop() -> None:
         for _ in range(pairs):
-            there()
-            back()
+            forward()
+            backward()
         device.synchronize()
 
     timing = per_step(measure(loop, device), PYTHON_STEPS)
@@ -298,9 +298,9 @@ def launch_rows(
 
     Barriers with as many threads as the GPU's multiprocessors have blocks, one each.
     """
-    found = launch_cost(session.device)
-    yield waiting_row("launch:python", found.python, 32)
-    yield waiting_row("launch:graph", found.graph, 32)
+    cost = launch_cost(session.device)
+    yield waiting_row("launch:python", cost.python, 32)
+    yield waiting_row("launch:graph", cost.graph, 32)
     met = session.device.zeros(1, np.int32)
     for whole_grid in (False, True):
         kernel = make_barriers(whole_grid)

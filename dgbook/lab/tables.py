@@ -74,9 +74,9 @@ class Table:
     @cached_property
     def _origin(self) -> Number | None:
         """A number that stands for the table if several columns have numbers, all of one origin."""
-        found = [(i, n) for row in self.rows for i, n in enumerate(row) if isinstance(n, Number)]
-        columns, origins = {i for i, _ in found}, {(n.label, n.source) for _, n in found}
-        return found[0][1] if len(columns) > 1 and len(origins) == 1 else None
+        numbers = [(i, n) for row in self.rows for i, n in enumerate(row) if isinstance(n, Number)]
+        columns, origins = {i for i, _ in numbers}, {(n.label, n.source) for _, n in numbers}
+        return numbers[0][1] if len(columns) > 1 and len(origins) == 1 else None
 
     def _common(self, column: int) -> Number | None:
         """A number that stands for the column if all its numbers share unit, label and source."""
@@ -106,7 +106,7 @@ def table(
     caption: str,
     formats: Mapping[str, str] | None = None,
 ) -> Table:
-    """A table for a chapter: scrolls on a phone, readable by a screen reader, no number unlabelled.
+    """A table for a chapter: scrolls on a phone, readable by a screen reader, no number unlabeled.
 
     Parameters
     ----------

@@ -60,21 +60,22 @@ class Launcher(launching.Launcher):
         self.size = (shape.n, (trace.K + trace.ghosts) * trace.Np)
 
         speeds = np.einsum("kid,dab->kiab", operator.rst_xyz, operator.matrices)
+        own = slice(operator.mesh.owned)
         k, f = trace.boundary_faces.T
         face_matrix = operator.face_matrix.copy()
         face_matrix[k, f] = face_matrix[k, f] @ (np.eye(shape.n) - operator.mirrors)
         self.arrays = self._on_device(
             {
                 "interior": operator.element.face_nodes,
-                "exterior": trace.exterior_or_ghost,
-                "links": trace.links,
+                "exterior": trace.exterior_or_ghost[own],
+                "links": trace.links[own],
                 "opposite": trace.opposite,
             },
             {
                 "derivative": operator.derivative.transpose(0, 2, 1),
                 "lift": operator.lift.T,
-                "speeds": speeds,
-                "face_matrix": face_matrix,
+                "speeds": speeds[own],
+                "face_matrix": face_matrix[own],
             },
         )
         self._load(plan or choose(Plan, shape, device))
@@ -101,6 +102,12 @@ class Launcher(launching.Launcher):
         """States, flat (..., entries), of some elements: (..., n, places, Np) on the device."""
         n, Np = self.shape.n, self.shape.Np
         return states.reshape(*states.shape[:-1], n, -1, Np)[..., places, :]
+
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """As `dgbook.nodal.launching.Launcher.entries`."""
+        n, width = self.size
+        first = np.arange(n)[:, None, None] * width
+        return first + elements[:, None] * self.shape.Np + nodes
 
     def set_ghosts(self, state: Any, data: Any) -> None:
         """Copy what is given on the boundary, flat (n nb Nfp,), behind the elements."""
@@ -153,7 +160,7 @@ class Launcher(launching.Launcher):
         return (self.shape.Np, self.plan.elements_per_block)
 
     def _blocks(self, inline: int) -> int:
-        return -(-self.operator.mesh.K // (self.plan.elements_per_block * inline))
+        return -(-self.operator.mesh.owned // (self.plan.elements_per_block * inline))
 
 
 class SplitLauncher(Launcher):

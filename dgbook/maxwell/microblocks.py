@@ -181,7 +181,7 @@ def face_pairs(operator: Operator, layout: Microblocks) -> FacePairs:
     first = np.cumsum(counts[:, PAIRS]) - counts[:, PAIRS]
     place = (block[k], np.arange(len(k)) - first[block[k]])
 
-    lists, own, plus, store = _index_lists(operator)
+    lists, minus, plus, store = _index_lists(operator)
     k_plus, f_plus = neighbor[k, f], mesh.neighbor_faces[k, f]
     way = np.where(category == PAIRS, 0, trace.links[k, f] % WAYS)
     boundary_number = np.zeros(mesh.neighbors.shape, np.int64)
@@ -194,7 +194,7 @@ def face_pairs(operator: Operator, layout: Microblocks) -> FacePairs:
         FETCH_PLUS: np.where(
             category == PAIRS, boundary_number[k, f] * shape.Nfp, layout.nodes[k_plus]
         ),
-        LIST_MINUS: own[f],
+        LIST_MINUS: minus[f],
         LIST_PLUS: plus[way],
         STORE_MINUS: store_begin[k] + f * shape.Nfp,
         STORE_PLUS: np.where(category == INTERIOR, store_begin[k_plus] + f_plus * shape.Nfp, 0),
@@ -235,5 +235,5 @@ def _index_lists(operator: Operator) -> tuple[np.ndarray, np.ndarray, np.ndarray
     places = (opposite[:, :, None] == theirs[:, None, :]).argmax(axis=2)
     candidates = np.vstack([face_nodes, opposite, places]).astype(np.uint32)
     lists, number = np.unique(candidates, axis=0, return_inverse=True)
-    own, plus, store = np.split(number.reshape(-1), [faces, faces + len(opposite)])
-    return lists, own, plus, store
+    minus, plus, store = np.split(number.reshape(-1), [faces, faces + len(opposite)])
+    return lists, minus, plus, store

@@ -279,11 +279,11 @@ class LocalPlan(LaunchPlan):
     def candidates(self, shape: Shape, capability: Capability = None) -> list[Self]:
         """Both strategies, 64 to 512 threads."""
         rows, inline = rows_of(shape.N_pM, (64, 128, 256, 512)), (1, 2, 4, 8)
-        found = varied(type(self)("field", 1), shape, order=ORDERS, w_p=rows, w_i=inline)
+        plans = varied(type(self)("field", 1), shape, order=ORDERS, w_p=rows, w_i=inline)
         for N_R in sorted({16, min(64, shape.N_pM), shape.N_pM}):
             start, rows = type(self)("matrix", 1, N_R=N_R), rows_of(N_R, (128, 256))
-            found += varied(start, shape, w_p=rows, w_i=inline, w_s=(1, 4))
-        return found
+            plans += varied(start, shape, w_p=rows, w_i=inline, w_s=(1, 4))
+        return plans
 
 
 @dataclass(frozen=True)

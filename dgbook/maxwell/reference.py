@@ -84,54 +84,122 @@ class Operator:
 
 
 def volume(operator: Operator, u: np.ndarray) -> np.ndarray:
-    """(curl H, -curl E), the equations inside the elements; u = (E, H) has shape (6, K, Np)."""
-    du_dr = u[:, None] @ operator.derivative.transpose(0, 2, 1)  # (6, 3, K, Np)
+    """(curl H, -curl E), the equations inside the elements.
+
+    u = (E, H) has shape (6, K, Np).
+    """
+    D = operator.derivative.transpose(0, 2, 1)
+    du_dr = u[:, None] @ D  # (6, 3, K, Np)
     du_dx = np.einsum("kid,aikm->adkm", operator.rst_xyz, du_dr)
     return np.concatenate([curl(du_dx[3:]), -curl(du_dx[:3])])
 
 
-def jumps(operator: Operator, u: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """u^+ - u^- at the face nodes, (6, K, 4, Nfp); `data` as ``boundary_data`` returns it."""
+def jumps(
+    operator: Operator,
+    u: np.ndarray,
+    data: np.ndarray,
+) -> np.ndarray:
+    """u^+ - u^- at the face nodes, (6, K, 4, Nfp).
+
+    `data` is what ``boundary_data`` returns.
+    """
     flat = u.reshape(6, -1)
     interior = flat[:, operator.trace.interior]  # u^-
     exterior = flat[:, operator.trace.exterior]  # u^+
     k, f = operator.trace.boundary_faces.T
-    mirrors = np.repeat(operator.mirrors.T, 3, axis=0)  # m_E three times, then m_H
+    # m_E three times, then m_H three times.
+    mirrors = np.repeat(operator.mirrors.T, 3, axis=0)
     exterior[:, k, f] = mirrors[..., None] * interior[:, k, f] + data
     return exterior - interior
 
 
 def fluxes(operator: Operator, jump: np.ndarray) -> np.ndarray:
-    """n.(F - F*) at the face nodes, (6, K, 4, Nfp): klockner2009, section 6.
+    """n.(F - F*) at the face nodes, (6, K, 4, Nfp).
+
+    klockner2009, section 6, with Z = sqrt(mu / epsilon) and Y = 1 / Z:
 
     1/2 ( {Z}^-1 n x ( Z^+ [H] - a n x [E]),
-          {Y}^-1 n x (-Y^+ [E] - a n x [H]) ),    Z = sqrt(mu / epsilon), Y = 1 / Z.
+          {Y}^-1 n x (-Y^+ [E] - a n x [H]) ).
     """
     n = np.moveaxis(operator.normals, 2, 0)[..., None]  # (3, K, 4, 1)
-    Z, Zp, a = (
-        v[..., None] for v in (operator.impedance, operator.neighbor_impedance, operator.upwinding)
-    )
+    Z = operator.impedance[..., None]
+    Zp = operator.neighbor_impedance[..., None]
+    a = operator.upwinding[..., None]
     Y, Yp = 1 / Z, 1 / Zp
     E, H = jump[:3], jump[3:]
-    return np.concatenate(
-        [
-            cross(n, Zp * H - a * cross(n, E)) / (Z + Zp),
-            cross(n, -Yp * E - a * cross(n, H)) / (Y + Yp),
-        ]
-    )
+    flux_E = cross(n, Zp * H - a * cross(n, E)) / (Z + Zp)
+    flux_H = cross(n, -Yp * E - a * cross(n, H)) / (Y + Yp)
+    return np.concatenate([flux_E, flux_H])
 
 
 def lift(operator: Operator, flux: np.ndarray) -> np.ndarray:
-    """L^k applied to face values (6, K, 4, Nfp): face mass, embedding, inverse mass; (6, K, Np)."""
+    """L^k applied to face values (6, K, 4, Nfp); (6, K, Np).
+
+    L^k is the face mass matrix, the embedding of the faces into the
+    element, and the inverse mass matrix.
+    """
     scaled = operator.face_scale[..., None] * flux
     return scaled.reshape(*flux.shape[:2], -1) @ operator.lift.T
 
 
-def rhs(operator: Operator, u: np.ndarray, t: float = 0.0) -> np.ndarray:
-    """du/dt of the semi-discrete equations, klockner2009, equation (4); (6, K, Np)."""
-    flux = fluxes(operator, jumps(operator, u, boundary_data(operator, t)))
+def outgoing(
+    operator: Operator, elements: np.ndarray, faces: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the upwind flux of a neighbor needs of an element's trace: two numbers of the six.
+
+    With the neighbor's normal n^+ = -n its flux has of this side s = E_t + Z n^+ x H in the first
+    equation, where E_t is tangential and Z the own impedance, and -Y n^+ x s in the second. So the
+    trace E = s, H = 0 does.
+
+    Parameters
+    ----------
+    operator : Operator
+        With the upwind flux.
+    elements, faces : (m,) ints
+
+    Returns
+    -------
+    pack : (m, 2, 6) float64
+        The components of s along two tangents.
+    unpack : (m, 6, 2) float64
+        A trace with which the neighbor's flux is the same.
+
+    Raises
+    ------
+    ValueError
+        For the central flux.
+    """
+    if operator.flux != "upwind":
+        raise ValueError(f"flux = {operator.flux!r} needs all of a trace; allowed: 'upwind'")
+    n = operator.normals[elements, faces].astype(np.float64)
+    across = np.eye(3)[np.abs(n).argmin(axis=1)]  # not along n
+    first = np.cross(n, across)
+    first /= np.linalg.norm(first, axis=1, keepdims=True)
+    second = np.cross(n, first)
+    Z = operator.impedance[elements, faces, None].astype(np.float64)
+    tangents = np.stack([first, second], axis=1)
+    turned = np.stack([Z * second, -Z * first], axis=1)  # s.t = E.t + Z H.(t x n^+)
+    pack = np.concatenate([tangents, turned], axis=2)
+    unpack = np.zeros((len(n), 6, 2))
+    unpack[:, :3] = tangents.swapaxes(1, 2)
+    return pack, unpack
+
+
+def rhs(
+    operator: Operator,
+    u: np.ndarray,
+    t: float = 0.0,
+) -> np.ndarray:
+    """du/dt of the semi-discrete equations, (6, K, Np).
+
+    klockner2009, equation (4).
+    """
+    jump = jumps(operator, u, boundary_data(operator, t))
+    flux = fluxes(operator, jump)
+    del jump  # as large as a state, or larger
     total = volume(operator, u) + lift(operator, flux)
-    return total / np.stack(3 * [operator.epsilon] + 3 * [operator.mu])[..., None]
+    material = np.stack(3 * [operator.epsilon] + 3 * [operator.mu])
+    return total / material[..., None]
 
 
 def boundary_data(operator: Operator, t: float) -> np.ndarray:

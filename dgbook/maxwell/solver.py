@@ -134,6 +134,10 @@ class Solver(LinearSolver):
             return super()._launches()
         return launches(self.operator, self.device)
 
+    def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `NodalSolver.outgoing`."""
+        return reference.outgoing(self.operator, elements, faces)
+
     def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 

@@ -106,8 +106,8 @@ def _named_faces(groups, elements, neighbors, labels):
             raise ValueError(f"boundary[{name!r}] must have shape (n, {dim}), got {facets.shape}")
     all_facets = np.concatenate([np.empty((0, dim), dtype=np.int64), *groups.values()])
     ends = np.cumsum([len(facets) for facets in groups.values()])
-    found = np.split(find_faces(elements, all_facets), ends[:-1])
-    for (name, facets), rows in zip(groups.items(), found, strict=False):
+    group_rows = np.split(find_faces(elements, all_facets), ends[:-1])
+    for (name, facets), rows in zip(groups.items(), group_rows, strict=False):
         if (rows < 0).any():
             lost = ", ".join(labels.vertex(v) for v in facets[np.argmax(rows < 0)])
             raise MeshError(

@@ -100,8 +100,8 @@ def check_conforming(
     is half of two meshes that meet without matching.
     """
     dim = vertices.shape[1]
-    owner, own_face = np.nonzero(neighbors < 0)
-    faces = elements[owner[:, None], face_vertices(dim)[own_face]]
+    owner, owner_face = np.nonzero(neighbors < 0)
+    faces = elements[owner[:, None], face_vertices(dim)[owner_face]]
     used = np.unique(faces)
     # Times a power of two, which rounds nothing, so that no coordinate exceeds 1.
     scaled = np.ldexp(vertices, -np.frexp(np.abs(vertices).max())[1])
@@ -120,9 +120,9 @@ def check_conforming(
     size = np.linalg.norm(corners[:, 1:] - corners[:, :1], axis=2).max(axis=1)
     face, point = near_pairs(corners, 2 * COINCIDENT * size + ROUNDING, candidates)
     is_vertex = point < len(used)
-    own_vertex = (used[np.where(is_vertex, point, 0)][:, None] == faces[face]).any(axis=1)
-    own = np.where(is_vertex, own_vertex, point - len(used) == face)
-    face, point = face[~own], point[~own]
+    is_corner = (used[np.where(is_vertex, point, 0)][:, None] == faces[face]).any(axis=1)
+    belongs = np.where(is_vertex, is_corner, point - len(used) == face)
+    face, point = face[~belongs], point[~belongs]
     jacobian = signed_volumes(scaled, elements[owner[face]])
     touching = _on_face(corners[face], jacobian, candidates[point])
     if touching.any():
@@ -143,8 +143,8 @@ def check_conforming(
 def _twins(points: np.ndarray, tolerance: float) -> np.ndarray | None:
     """Numbers of two points no further apart than the tolerance, or None if there are none."""
     _, first, number = np.unique(points, axis=0, return_index=True, return_inverse=True)
-    own = np.arange(len(points))
-    if (again := np.flatnonzero(first[number] != own)).size:
+    index = np.arange(len(points))
+    if (again := np.flatnonzero(first[number] != index)).size:
         return np.array([first[number[again[0]]], again[0]])
     distance, nearest = cKDTree(points).query(points, k=2)
     if not (close := np.flatnonzero(distance[:, 1] <= tolerance)).size:
@@ -179,6 +179,6 @@ def _edge_lengths(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     return np.linalg.norm(vertices[elements[:, i]] - vertices[elements[:, j]], axis=2)
 
 
-def _others(found: np.ndarray) -> str:
+def _others(defective: np.ndarray) -> str:
     """How many elements share a defect, in words."""
-    return "the only one" if len(found) == 1 else f"one of {len(found)}"
+    return "the only one" if len(defective) == 1 else f"one of {len(defective)}"

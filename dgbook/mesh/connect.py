@@ -104,22 +104,25 @@ def find_faces(elements: np.ndarray, facets: np.ndarray) -> np.ndarray:
     face_keys, facet_keys = keys[: len(candidates)], keys[len(candidates) :]
     order = np.argsort(face_keys, kind="stable")
     place = np.searchsorted(face_keys, facet_keys, sorter=order)
-    found = place < len(order)
-    found[found] = face_keys[order[place[found]]] == facet_keys[found]
+    matched = place < len(order)
+    matched[matched] = face_keys[order[place[matched]]] == facet_keys[matched]
     result = np.full(len(facets), -1, dtype=np.int64)
-    result[found] = candidates[order[place[found]]]
+    result[matched] = candidates[order[place[matched]]]
     return result
 
 
 def face_pairs(mesh: Mesh) -> np.ndarray:
     """Every interior face once: rows (k, f, neighbor, neighbor's face), shape (n, 4), k ascending.
 
-    The first side is the one with the lower (k, f). Periodic faces are interior.
+    The first side is the one with the lower (k, f), with k as the whole mesh numbers it.
+    Periodic faces are interior.
     """
     k, f = np.nonzero(mesh.neighbors >= 0)
     pairs = np.stack([k, f, mesh.neighbors[k, f], mesh.neighbor_faces[k, f]], axis=1)
     faces = mesh.dim + 1
-    once = pairs[:, 0] * faces + pairs[:, 1] < pairs[:, 2] * faces + pairs[:, 3]
+    number = np.arange(mesh.K) if mesh.numbers is None else mesh.numbers
+    mine, theirs = number[pairs[:, [0, 2]]].T * faces + pairs[:, [1, 3]].T
+    once = mine < theirs
     return pairs[once].astype(np.int32)
 
 
@@ -305,13 +308,13 @@ def exterior_nodes(mesh: Mesh, nodes: np.ndarray, face_nodes: np.ndarray) -> np.
     # Volume node numbers instead of positions in the face.
     volume = np.stack([face_nodes[g][match[:, g]] for g in range(mesh.dim + 1)], axis=1)
     volume = volume.astype(np.int32)
-    own = np.arange(mesh.K, dtype=np.int32)[:, None, None] * np.int32(Np)
+    interior = np.arange(mesh.K, dtype=np.int32)[:, None, None] * np.int32(Np)
     f = np.broadcast_to(np.arange(mesh.dim + 1), mesh.neighbors.shape)
-    theirs = volume[f, mesh.neighbor_faces, mesh.face_permutation]
-    theirs += mesh.neighbors[..., None] * np.int32(Np)
+    exterior = volume[f, mesh.neighbor_faces, mesh.face_permutation]
+    exterior += mesh.neighbors[..., None] * np.int32(Np)
     k, f = np.nonzero(mesh.neighbors < 0)
-    theirs[k, f] = own[k, 0] + face_nodes[f]
-    return theirs
+    exterior[k, f] = interior[k, 0] + face_nodes[f]
+    return exterior
 
 
 def _join(links, row_a, row_b, vertices_a, vertices_b):
@@ -344,13 +347,13 @@ def _permutation_index(my_vertices: np.ndarray, their_vertices: np.ndarray) -> n
 
 def _translated_vertices(mesh, name_a, name_b, side_a, vertices_a, vertices_b):
     """Map each vertex of boundary b to its translate on a: (Nv,) ints, -1 off boundary b."""
-    own_a, own_b = np.unique(vertices_a), np.unique(vertices_b)
-    if len(vertices_a) != len(vertices_b) or len(own_a) != len(own_b):
+    set_a, set_b = np.unique(vertices_a), np.unique(vertices_b)
+    if len(vertices_a) != len(vertices_b) or len(set_a) != len(set_b):
         raise MeshError(
             f"boundaries {name_a!r} and {name_b!r} cannot be joined: {len(vertices_a)} faces with "
-            f"{len(own_a)} vertices against {len(vertices_b)} faces with {len(own_b)} vertices"
+            f"{len(set_a)} vertices against {len(vertices_b)} faces with {len(set_b)} vertices"
         )
-    points_a, points_b = mesh.vertices[own_a], mesh.vertices[own_b]
+    points_a, points_b = mesh.vertices[set_a], mesh.vertices[set_b]
     shift = points_b.mean(axis=0) - points_a.mean(axis=0)
     corners = mesh.vertices[mesh.elements[side_a[:, 0]]]
     i, j = np.triu_indices(mesh.dim + 1, 1)
@@ -360,9 +363,9 @@ def _translated_vertices(mesh, name_a, name_b, side_a, vertices_a, vertices_b):
     if distance[worst] > PERIODIC_TOLERANCE * shortest or len(np.unique(match)) != len(match):
         raise MeshError(
             f"boundaries {name_a!r} and {name_b!r} are not translates of each other: vertex "
-            f"{own_a[worst]} at {points_a[worst]} moved by {shift} misses the nearest vertex by "
+            f"{set_a[worst]} at {points_a[worst]} moved by {shift} misses the nearest vertex by "
             f"{distance[worst]:.3g}, with a shortest edge of {shortest:.3g}"
         )
     partner = np.full(len(mesh.vertices), -1, dtype=np.int64)
-    partner[own_b[match]] = own_a
+    partner[set_b[match]] = set_a
     return partner

@@ -83,6 +83,13 @@ class Mesh:
         Named faces in the interior, each seen from the lower-numbered of its two elements.
     regions : {name: (n,) int32}
         Elements by the name of their volume group, ascending.
+    ghosts : int
+        So many elements, the last ones, are copies of another part's (``dgbook.parallel``): others
+        meet them, nothing is computed for them, and what no own element meets of their faces is
+        linked to itself.
+    numbers : (K,) int32, optional
+        Of a part the numbers of its elements in the whole mesh. They say which side of a face is
+        the first, so that all parts agree.
     """
 
     vertices: np.ndarray
@@ -93,6 +100,8 @@ class Mesh:
     boundary: dict[str, np.ndarray]
     interfaces: dict[str, np.ndarray] = field(default_factory=dict)
     regions: dict[str, np.ndarray] = field(default_factory=dict)
+    ghosts: int = 0
+    numbers: np.ndarray | None = None
 
     def __post_init__(self):
         _freeze(self, "vertices", _read_only(self.vertices, np.float64))
@@ -117,6 +126,11 @@ class Mesh:
     def K(self) -> int:
         """Number of elements."""
         return len(self.elements)
+
+    @property
+    def owned(self) -> int:
+        """Number of elements that are no ghosts."""
+        return self.K - self.ghosts
 
     @property
     def boundary_faces(self) -> np.ndarray:

@@ -33,11 +33,11 @@ def near_pairs(
     """
     tree = _make_tree(points)
     surroundings = _surroundings(corners, margin)
-    found = [
+    pairs = [
         _descend(tree, points, surroundings, np.arange(begin, min(begin + BLOCK, len(corners))))
         for begin in range(0, len(corners), BLOCK)
     ]
-    face, point = (np.concatenate(side) for side in zip(*found, strict=True))
+    face, point = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return face, point
 
 

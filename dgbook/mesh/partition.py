@@ -1,6 +1,7 @@
 """Cutting a mesh into blocks of few elements, and numbering the elements block by block."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral
 
@@ -156,20 +157,37 @@ def _best_candidate(buckets, part):
     return None
 
 
-def _metis(mesh: Mesh, size: int) -> np.ndarray:
-    """Parts by METIS, asked for in growing numbers until none exceeds `size`."""
+def parts_by_metis(mesh: Mesh, parts: int) -> np.ndarray:
+    """METIS's partition of a mesh into so many parts, of about the same size, (K,) int32.
+
+    Some may be empty where `parts` is not small beside K.
+
+    Raises
+    ------
+    RuntimeError
+        If pymetis is not installed.
+    """
+    return _part_graph(mesh, "METIS")(parts)
+
+
+def _part_graph(mesh: Mesh, asked: str, otherwise: str = "") -> Callable[[int], np.ndarray]:
+    """A function of the number of parts that asks METIS for the part of each element."""
     try:
         import pymetis
     except ImportError as error:
         raise RuntimeError(
-            'method="metis" needs pymetis, which is not installed: pip install pymetis, '
-            'or use method="greedy"'
+            f"{asked} needs pymetis, which is not installed: pip install pymetis{otherwise}"
         ) from error
     graph = _adjacency(mesh)
+    return lambda parts: np.array(pymetis.part_graph(parts, adjacency=graph)[1], np.int32)
+
+
+def _metis(mesh: Mesh, size: int) -> np.ndarray:
+    """Parts by METIS, asked for in growing numbers until none exceeds `size`."""
+    part_graph = _part_graph(mesh, 'method="metis"', ', or use method="greedy"')
     parts = -(-mesh.K // size)
     for _ in range(METIS_ATTEMPTS):
-        _, part = pymetis.part_graph(parts, adjacency=graph)
-        _, part, counts = np.unique(part, return_inverse=True, return_counts=True)
+        _, part, counts = np.unique(part_graph(parts), return_inverse=True, return_counts=True)
         if counts.max() <= size:
             return part.astype(np.int32)
         parts = min(mesh.K, max(parts + 1, int(parts * METIS_GROWTH)))

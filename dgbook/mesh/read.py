@@ -488,9 +488,9 @@ def _read_41(file: _File):
     return tags, np.concatenate(points), blocks
 
 
-def _announced(cursor, announced, found):
-    if announced != found:
-        raise MeshError(f"{cursor.where} announces {announced} entries and holds {found}")
+def _announced(cursor, announced, counted):
+    if announced != counted:
+        raise MeshError(f"{cursor.where} announces {announced} entries and holds {counted}")
 
 
 def _entity_groups(cursor) -> dict[tuple[int, int], tuple[int, ...]]:

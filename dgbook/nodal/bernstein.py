@@ -191,9 +191,9 @@ def bernstein_basis(order: int, dtype: str | np.dtype = "float64") -> BernsteinB
     starts = np.cumsum([0, *(space_dimension(2, n) for n in range(order, -1, -1))])
     columns = np.repeat(np.arange(element.Np)[:, None], LANES, axis=1)
     values = np.zeros((element.Np, LANES))
-    for i, (before, own) in enumerate(zip(starts, element.slice_columns, strict=False)):
+    for i, (before, in_slice) in enumerate(zip(starts, element.slice_columns, strict=False)):
         layer = slice(starts[i + 1], starts[i + 2])
-        columns[layer] = before + own[:, [0, 1, 2, 2]]
+        columns[layer] = before + in_slice[:, [0, 1, 2, 2]]
         values[layer, :3] = -(multi_indices(2, order - i - 1) + 1) / (i + 2)
     places = np.empty((element.Np, LANES), int)
     for f, layers in enumerate(element.face_layers):

@@ -12,8 +12,8 @@ from dgbook.arguments import check_choice, check_counts
 from dgbook.element import space_dimension
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
-from dgbook.gpu.plan import Capability, LaunchPlan, require_legal, rows_of
-from dgbook.nodal.launching import Launcher
+from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
+from dgbook.nodal.launching import StageByOneKernel
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -332,7 +332,7 @@ def macros(plan: FusedPlan, shape: NodalShape) -> dict[str, Any]:
 
 
 def links_along(order: np.ndarray, trace: Trace) -> np.ndarray:
-    """``trace.links`` of elements in another order, (K + SPARE, 4), which counts places in it.
+    """``trace.links`` of elements in another order, (K, 4), which counts places in it.
 
     In place of a ghost stands the number of its boundary face.
     """
@@ -340,7 +340,7 @@ def links_along(order: np.ndarray, trace: Trace) -> np.ndarray:
     place[order] = np.arange(trace.K)
     place = np.append(place, np.arange(trace.ghosts))
     links = place[trace.links // WAYS] * WAYS + trace.links % WAYS
-    return lengthened(links[order])
+    return links[order]
 
 
 def lengthened(values: np.ndarray) -> np.ndarray:
@@ -348,8 +348,8 @@ def lengthened(values: np.ndarray) -> np.ndarray:
     return np.concatenate([values, np.zeros((SPARE, *values.shape[1:]), values.dtype)])
 
 
-class FusedStage(Launcher):
-    """Launches of one kernel that does a whole stage.
+class FusedStage(StageByOneKernel):
+    """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
     number of boundary faces, then a, b and dt.
@@ -358,29 +358,35 @@ class FusedStage(Launcher):
     ----------
     in_place : bool
         False: neighbors still need u, so that the new state is written elsewhere.
-    kernel : Kernel or CudaKernel
-        The plan's.
-    order : (K,)
-        Which element stands at each place of a state.
     """
 
     in_place = False
     inputs: ClassVar[tuple[str, ...]]
 
-    kernel: Any
-    order: np.ndarray
-
     def _of_mesh(
         self, geometry: np.ndarray, boundary: np.ndarray, opposite: np.ndarray
     ) -> dict[str, Any]:
-        """What kernels know of elements, in the order of a state, and of boundary faces."""
+        """What kernels know of own elements, in the order of a state, and of boundary faces."""
+        own = slice(self.operator.mesh.owned)
+        links = links_along(self.order, self.operator.trace)
         return self._on_device(
-            {"links": links_along(self.order, self.operator.trace), "opposite": opposite},
+            {"links": lengthened(links[own]), "opposite": opposite},
             {
-                "geometry": lengthened(geometry[self.order]),
+                "geometry": lengthened(geometry[self.order[own]]),
                 "boundary": np.append(boundary, 0.0),  # no array is empty
             },
         )
+
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """As `dgbook.nodal.launching.Launcher.entries`."""
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(len(self.order))
+        size, at = self._in_element()
+        return place[elements][:, None] * size + at[:, nodes]
+
+    @abstractmethod
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        """Entries of an element in a state, and where each field of each node is, (fields, Np)."""
 
     @abstractmethod
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
@@ -415,27 +421,21 @@ class NodalStage(FusedStage):
 
     shape: NodalShape
 
-    def _load(self, plan: FusedPlan) -> None:
-        require_legal(plan, self.shape, self.device.compute_capability)
-        self.plan = plan
+    def _of_plan(self, plan: FusedPlan) -> dict[str, Any]:
         arrange = for_tensor_cores if plan.tensor else for_threads
         derivative, lifts = self._matrices(plan)
         # On tensor cores the faces of a tile of nodes follow each other.
         lift = np.stack([arrange(m, plan, self.shape) for m in lifts], axis=int(plan.tensor))
         matrices = {"derivative": arrange(derivative, plan, self.shape), "lift": lift}
-        self.arrays = self.arrays | self._on_device({}, matrices)
-        self.kernel = self._kernel(plan)
+        return self._on_device({}, matrices)
 
     @abstractmethod
     def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
         """D, (columns, 3, rows), and the lift from each face, (4, Nfp, 1, rows)."""
 
-    @abstractmethod
-    def _kernel(self, plan: FusedPlan) -> Any:
-        """The plan's kernel."""
-
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:
         plan, shape = self.plan, self.shape
         rows = plan.lanes(shape), plan.rows
         block = plan.block(shape) if plan.language == "cuda" else rows
-        return -(-self.operator.trace.K // plan.elements), block, plan.shared_bytes(shape)
+        blocks = -(-self.operator.mesh.owned // plan.elements)
+        return blocks, block, plan.shared_bytes(shape)

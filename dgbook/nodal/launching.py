@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from dgbook.gpu import Device
+from dgbook.gpu.plan import require_legal
 
 MOST = 2**32
 """Entries that indices of 32 bits can number."""
@@ -88,6 +89,28 @@ class Launcher(ABC):
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., fields, places, Np) on the device."""
 
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """Where in a flat state the values are that belong to some nodes of some elements.
+
+        Parameters
+        ----------
+        elements : (n,) ints
+        nodes : (n, m) ints
+
+        Returns
+        -------
+        (fields, n, m) ints
+
+        Raises
+        ------
+        ValueError
+            If these kernels know whole meshes only, and not parts with ghosts.
+        """
+        raise ValueError(
+            f"{type(self).__name__} knows whole meshes only; allowed for a mesh in parts: "
+            "path 'fused', whose kernel takes a stage at once"
+        )
+
     def download(self, state: Any) -> np.ndarray:
         """A state of the device as a NumPy array (fields, K, Np)."""
         elements = self.elements
@@ -119,6 +142,42 @@ class Launcher(ABC):
 
     def _flat(self, values: np.ndarray, dtype: type) -> Any:
         return self.device.array(values.astype(dtype).ravel())
+
+
+class StageByOneKernel(Launcher):
+    """A stage in one launch, on a state whose elements stand in an order of their own.
+
+    Attributes
+    ----------
+    kernel : Kernel or CudaKernel
+        The plan's.
+    order : (K,)
+        Which element stands at each place of a state.
+    shape : the sizes that the kernel closes over
+    """
+
+    kernel: Any
+    order: np.ndarray
+    shape: Any
+
+    def _load(self, plan: Any) -> None:
+        require_legal(plan, self.shape, self.device.compute_capability)
+        self.plan = plan
+        self.arrays = self.arrays | self._of_plan(plan)
+        self.kernel = self._kernel(plan)
+
+    def _of_plan(self, plan: Any) -> dict[str, Any]:
+        """The arrays on the device that depend on a plan."""
+        return {}
+
+    @abstractmethod
+    def _kernel(self, plan: Any) -> Any:
+        """The plan's kernel."""
+
+    @property
+    def elements(self) -> np.ndarray:
+        """The number of the element at each place of a state, (K,)."""
+        return self.order
 
 
 class StageByKernels(Launcher):

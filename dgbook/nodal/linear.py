@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.arguments import check_choice, host_bytes
+from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming, Launch
@@ -108,8 +109,7 @@ class LinearSolver(NodalSolver):
         memory = self.device.memory_bytes or host_bytes()
         if self.memory_bytes() + (VECTORS + VECTORS // 2) * state > memory:
             return None
-        noise = np.random.default_rng(0).standard_normal(NOISE, np.float32).astype(self.dtype)
-        start = np.resize(noise, shape)
+        start = np.resize(noise(self.dtype), shape)
         if self.device.kind != "reference":
             start = self.launcher.upload(start)
         stable = partial(longest_steps, self.method)
@@ -123,11 +123,7 @@ class LinearSolver(NodalSolver):
         Where these are not found it is ``cfl_dt()``. The first call computes it, later ones
         remember it.
         """
-        if self.spectrum is None:
-            return self.cfl_dt()
-        of_field = longest_steps(self.method, self.spectrum.field).min()
-        of_eigenvalues = longest_steps(self.method, self.spectrum.eigenvalues).min()
-        return float(min(FIELD_SAFETY * of_field, SAFETY * of_eigenvalues))
+        return self.cfl_dt() if self.spectrum is None else safe_step(self.method, self.spectrum)
 
     def accurate_dt(self) -> float:
         """The step above which the Runge-Kutta method's own error may show.
@@ -137,13 +133,7 @@ class LinearSolver(NodalSolver):
         has them: the median by volume of the time in which a wave crosses an element, a corner of a
         cube. Where the mesh is graded its smallest elements make `stable_dt` shorter.
         """
-        d = self.mesh.dim
-        crossing = 2 * self.jacobian ** (1 / d) / self._speeds()
-        order = np.argsort(crossing)
-        volume = np.cumsum(self.jacobian[order])
-        median = crossing[order][np.searchsorted(volume, volume[-1] / 2)]
-        period = WAVELENGTH[self.element.order - 1] * median
-        return period * accurate_angle(self.method, ERROR, PERIODS) / (2 * np.pi)
+        return accurate_step(self.method, self.element, self.jacobian, self._speeds())
 
     def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
         """The shorter of ``stable_dt()`` and ``accurate_dt()``, but not below ``cfl_dt()``.
@@ -151,8 +141,7 @@ class LinearSolver(NodalSolver):
         Where ``cfl_dt()`` takes fewer than `FEW_STEPS`, it is that.
         """
         dt = self.cfl_dt()
-        count, _ = steps(t, t_end, dt)
-        if count < FEW_STEPS:
+        if few_steps(t, t_end, dt):
             return dt
         return max(dt, min(self.stable_dt(), self.accurate_dt()))
 
@@ -195,16 +184,44 @@ class LinearSolver(NodalSolver):
         return DeviceSteps(self, u, t, dt, done)
 
 
+def few_steps(t: float, t_end: float, dt: float) -> bool:
+    """Whether there are so few steps that to look for longer ones would cost about as much."""
+    count, _ = steps(t, t_end, dt)
+    return count < FEW_STEPS
+
+
+def safe_step(method: ModuleType, spectrum: Found) -> float:
+    """The longest step of which `LinearSolver.stable_dt` says that it is stable."""
+    of_field = longest_steps(method, spectrum.field).min()
+    of_eigenvalues = longest_steps(method, spectrum.eigenvalues).min()
+    return float(min(FIELD_SAFETY * of_field, SAFETY * of_eigenvalues))
+
+
+def accurate_step(
+    method: ModuleType, element: NodalElement, jacobian: np.ndarray, speeds: np.ndarray
+) -> float:
+    """The step of `LinearSolver.accurate_dt`, of all elements' determinants and speeds, (K,)."""
+    crossing = 2 * jacobian ** (1 / element.dim) / speeds
+    order = np.argsort(crossing)
+    volume = np.cumsum(jacobian[order])
+    median = crossing[order][np.searchsorted(volume, volume[-1] / 2)]
+    period = WAVELENGTH[element.order - 1] * median
+    return period * accurate_angle(method, ERROR, PERIODS) / (2 * np.pi)
+
+
+def noise(dtype: np.dtype) -> np.ndarray:
+    """The random numbers of which the search for eigenvalues begins with as many as it needs."""
+    return np.random.default_rng(0).standard_normal(NOISE, np.float32).astype(dtype)
+
+
 class HostSteps(HostStepper):
     """Time steps by NumPy, in the operator's unknowns."""
 
     def __init__(self, solver: LinearSolver, u: np.ndarray, dt: float) -> None:
-        super().__init__(solver, solver._unknowns(u), dt, solver.method.advance)
+        super().__init__(solver, solver._unknowns(u), dt, solver.method.stages)
 
-    def step(self, t: float) -> None:
-        """One step from time t."""
-        solver = self.solver
-        self.advance(partial(solver.reference.rhs, solver.operator), self.u, t, self.dt)
+    def _rhs(self, u: np.ndarray, t: float) -> np.ndarray:
+        return self.solver.reference.rhs(self.solver.operator, u, t)
 
     def download(self) -> np.ndarray:
         """A copy of the state, as nodal values."""
@@ -225,7 +242,7 @@ class DeviceSteps(DeviceStepper):
             states.append(launcher.zeros())  # the first stage fills it
         super().__init__(launcher, states, self.incoming.live, len(self.method.A))
 
-    def _stages(self, start: int, t: float) -> Callable[[], None]:
+    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Any]]:
         arrays = self.states, self.res
         numbers = self.method, self.dt, start, t
         return partial(_step, self.launcher, self.incoming, *arrays, *numbers)
@@ -244,10 +261,11 @@ def _step(
     dt: float,
     start: int,
     t: float,
-) -> None:
-    """The stages of a step from states[start] at time t."""
+) -> Iterator[Any]:
+    """The stages of a step from states[start] at time t; yields the state that each reads."""
     for stage, (a, b, c) in enumerate(zip(method.A, method.B, method.C, strict=True)):
         u, new = (states[(start + stage + i) % len(states)] for i in range(2))
+        yield u
         incoming.stage(t, c * dt)
         launcher.stage(u, res, new, incoming.data, a, b, dt)
     incoming.tick()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -19,8 +19,9 @@ from dgbook.gpu import Device
 from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh, nodes_xyz
 from dgbook.nodal.cores import CoreLauncher
+from dgbook.nodal.launching import pieces
 from dgbook.time import steps
-from dgbook.time.stepping import Advance
+from dgbook.time.stepping import Stages
 
 DTYPES = ("float32", "float64")
 ELEMENTS_AT_A_TIME = 2**13
@@ -72,6 +73,9 @@ class NodalSolver(ABC):
     jacobian : (K,) float64
         Determinant of dx/dr of each element.
     """
+
+    checked: ClassVar[bool] = False
+    """Whether `_fault` can find something, so that it has to be asked."""
 
     fields: tuple[str, ...]
     reference: ClassVar[ModuleType]
@@ -176,8 +180,37 @@ class NodalSolver(ABC):
         return math.inf if self.operator.sources else 0.0
 
     def _fault(self, u: np.ndarray) -> tuple[str, int] | None:
-        """What the equations forbid of a state, and the first element that has it; or None."""
+        """What the equations forbid of a state, and the first element that has it; or None.
+
+        The state may be that of the first elements only.
+        """
         return None
+
+    def _failure(self, what: str, time: float, element: int, state: Any) -> BlowUpError:
+        """The error for what `_fault` found after a time at which `state` was good."""
+        return BlowUpError(f"{what} in element {element} after t = {time:.6g}", time, state)
+
+    def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What the flux of a neighbor needs of traces, and a trace for which it is the same.
+
+        Parameters
+        ----------
+        elements, faces : (m,) ints
+
+        Returns
+        -------
+        pack, unpack : (m, r, n), (m, n, r) float64
+            Matrices from n fields to r numbers, and back.
+
+        Raises
+        ------
+        ValueError
+            If the flux needs all fields.
+        """
+        raise ValueError(
+            f"traces = 'flux' of {', '.join(self.fields)}: their flux needs all of them; allowed: "
+            "'whole'"
+        )
 
     def watch(self, march: March) -> Watch:
         """What looks at the states of a march, from where it is now.
@@ -319,8 +352,7 @@ class NodalSolver(ABC):
         interpolation = self.element.interpolation(points).T
         corners = barycentric(points)
         total = 0.0
-        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
-            some = slice(first, first + ELEMENTS_AT_A_TIME)
+        for some in pieces(self.mesh.owned, ELEMENTS_AT_A_TIME):
             values = u[:, some].astype(np.float64) @ interpolation
             x = corners @ self.mesh.vertices[self.mesh.elements[some]]
             values -= self._fields(exact(*np.moveaxis(x, 2, 0), t), values.shape[1:])
@@ -330,9 +362,8 @@ class NodalSolver(ABC):
     def energy(self, u: np.ndarray) -> float:
         """The integral over the domain of half the squared fields, in the family's weights."""
         u = self._state(u)
-        density = np.empty(u.shape[:2])
-        for first in range(0, self.mesh.K, ELEMENTS_AT_A_TIME):
-            some = slice(first, first + ELEMENTS_AT_A_TIME)
+        density = np.zeros(u.shape[:2])
+        for some in pieces(self.mesh.owned, ELEMENTS_AT_A_TIME):
             values = u[:, some].astype(np.float64)
             density[:, some] = np.einsum("aki,aki->ak", values, values @ self.element.mass)
         return float((self._energy_weights() * density).sum(axis=0) @ self.jacobian) / 2
@@ -353,18 +384,24 @@ class NodalSolver(ABC):
             begin = self.energy(u)
         if not math.isfinite(begin):
             raise ValueError(f"u has the energy {begin}; allowed: finite")
-        volumes = self.jacobian * self.element.mass.sum()
-        uniform = float((self._energy_weights() * volumes).sum()) / 2  # of fields that are 1
+        uniform = self._uniform_energy()
         amplitude = self._amplitude()
         if amplitude:
             return ABSURD * (begin + amplitude**2 * uniform)
         smallest = float(np.finfo(self.dtype).tiny)  # below it, rounding is not relative
         return GROWTH * begin + max(smallest**2 * uniform, np.finfo(np.float64).tiny)
 
+    def _uniform_energy(self) -> float:
+        """The energy of fields that are 1."""
+        volumes = self.jacobian[: self.mesh.owned] * self.element.mass.sum()
+        weights = self._energy_weights()
+        return float(np.sum(weights[:, : self.mesh.owned] * volumes)) / 2
+
     def integral(self, u: np.ndarray) -> np.ndarray:
         """The integral of each field over the domain, (n,)."""
-        u = self._state(u).astype(np.float64)
-        return (u @ self.element.mass.sum(axis=0)) @ self.jacobian
+        own = slice(self.mesh.owned)
+        u = self._state(u)[:, own].astype(np.float64)
+        return (u @ self.element.mass.sum(axis=0)) @ self.jacobian[own]
 
     def _state(self, u: np.ndarray) -> np.ndarray:
         u = np.asarray(u)
@@ -540,21 +577,33 @@ class DeviceStepper(ABC):
         self.replay = None
         if not live:
             self.replay = [
-                launcher.device.capture(self._stages(start, 0.0)) for start in range(len(states))
+                launcher.device.capture(partial(_all_of, self._stages(start, 0.0)))
+                for start in range(len(states))
             ]
 
     @abstractmethod
-    def _stages(self, start: int, t: float) -> Callable[[], None]:
-        """What launches the stages of a step from states[start] and time t.
+    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Any]]:
+        """What goes through the stages of a step from states[start] and time t, launching each.
 
-        A recording keeps it, and this object keeps the recording: it should hold arrays and not
-        this object, or both keep the device's memory until Python looks for circles.
+        It yields, before each, the array whose ghosts the stage reads. A recording keeps it, and
+        this object keeps the recording: it should hold arrays and not this object, or both keep
+        the device's memory until Python looks for circles.
         """
 
     def step(self, t: float) -> None:
         """One step from time t, of which recordings know nothing."""
-        advance = self.replay[self.current] if self.replay else self._stages(self.current, t)
-        advance()
+        if self.replay:
+            self.replay[self.current]()
+        else:
+            _all_of(self._stages(self.current, t))
+        self._done()
+
+    def stages(self, t: float) -> Iterator[Any]:
+        """The same stage by stage; yields the array whose ghosts the next stage reads."""
+        yield from self._stages(self.current, t)()
+        self._done()
+
+    def _done(self) -> None:
         self.current = (self.current + self.writes) % len(self.states)
 
     @property
@@ -579,6 +628,12 @@ class DeviceStepper(ABC):
         return self.launcher.device.sum_of_squares(self.state)
 
 
+def _all_of(stages: Callable[[], Iterator[Any]]) -> None:
+    """Go through all stages of a step."""
+    for _ in stages():
+        pass
+
+
 class HostStepper:
     """Time steps by NumPy, with the solver's own right-hand side.
 
@@ -588,16 +643,31 @@ class HostStepper:
     u : (n, K, Np) array
         Where the run begins; it is copied.
     dt : float
-    advance : function
-        ``advance(rhs, u, t, dt)`` takes one step and changes u in place, see `dgbook.time`.
+    method : function
+        ``method(rhs, u, t, dt)`` goes through the stages of a step and changes u in place, see
+        `dgbook.time.stepping.Stages`.
     """
 
-    def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float, advance: Advance) -> None:
-        self.solver, self.u, self.dt, self.advance = solver, u.copy(), dt, advance
+    def __init__(self, solver: NodalSolver, u: np.ndarray, dt: float, method: Stages) -> None:
+        self.solver, self.u, self.dt, self.method = solver, u.copy(), dt, method
 
     def step(self, t: float) -> None:
         """One step from time t."""
-        self.advance(self.solver.rhs, self.u, t, self.dt)
+        for _ in self.stages(t):
+            pass
+
+    def stages(self, t: float) -> Iterator[np.ndarray]:
+        """The same stage by stage; yields the array whose ghosts the next stage reads."""
+        return self.method(self._rate, self.u, t, self.dt)
+
+    def _rate(self, u: np.ndarray, t: float) -> np.ndarray:
+        """du/dt, which is zero in ghosts: others compute it."""
+        rate = self._rhs(u, t)
+        rate[:, self.solver.mesh.owned :] = 0
+        return rate
+
+    def _rhs(self, u: np.ndarray, t: float) -> np.ndarray:
+        return self.solver.rhs(u, t)
 
     def download(self) -> np.ndarray:
         """A copy of the state."""

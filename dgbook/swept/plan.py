@@ -183,7 +183,7 @@ class Plan(LaunchPlan):
         """
         tiled = shape.scheme == "tiled"
         compiled_by_threads = shape.scheme in ("shared", "tiled")
-        found = [
+        plans = [
             Plan(2**k, points, steps)
             for k in range(5, 11)
             for points in (1, 2, 4, 8)
@@ -192,8 +192,8 @@ class Plan(LaunchPlan):
             and (points == 1 or not compiled_by_threads or 2**k in WIDE_THREADS)
         ]
         if tiled:
-            found = [p for p in found if 4 * ghost_points(shape.problem, p) <= p.threads * p.points]
-        return [plan for plan in found if not plan.illegal(shape)]
+            plans = [p for p in plans if 4 * ghost_points(shape.problem, p) <= p.threads * p.points]
+        return [plan for plan in plans if not plan.illegal(shape)]
 
 
 def node_threads(scheme: str, plan: Plan) -> int:

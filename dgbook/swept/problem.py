@@ -1,4 +1,4 @@
-"""The three problems of the paper: equation, discretisation, boundary and initial condition."""
+"""The three problems of the paper: equation, discretization, boundary and initial condition."""
 
 from __future__ import annotations
 
@@ -169,7 +169,10 @@ class Heat(FixedSteps):
         return (100 * x * (1 - x / length))[None]
 
     def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
-        """T_{i-1} - 2 T_i + T_{i+1}, as a sum of differences: those of close numbers are exact."""
+        """T_{i-1} - 2 T_i + T_{i+1}, as a sum of two differences.
+
+        Differences of close numbers are exact.
+        """
 
         @arithmetic.jit
         def slope(stencil):
@@ -225,10 +228,13 @@ class KuramotoSivashinsky(FixedSteps):
         return 2 * np.cos(2 * np.pi * waves / length * self.points(n))[None]
 
     def make_slope(self, real: type, arithmetic: Arithmetic) -> Callable:
-        """The stencil of -(u_x u + u_xx + u_xxxx), terms with the same points taken together.
+        """The stencil of -(u_x u + u_xx + u_xxxx).
 
-        (u_{i+1}^2 - u_{i-1}^2) / (4 dx) is a product of their sum and their difference, and
-        u_xx and u_xxxx need that sum as well. All is in units of the outermost weight, -1 / dx^4.
+        Terms with the same points are taken together:
+        (u_{i+1}^2 - u_{i-1}^2) / (4 dx) is a product of the sum and the
+        difference of u_{i+1} and u_{i-1}, and u_xx and u_xxxx need that
+        sum as well. The unit of all weights is the outermost one,
+        -1 / dx^4.
         """
         jit, fma = arithmetic.jit, arithmetic.fma
         second, fourth = 1 / self.dx**2, 1 / self.dx**4
@@ -241,7 +247,11 @@ class KuramotoSivashinsky(FixedSteps):
         def slope(stencil):
             left2, left, mine, right, right2 = stencil
             linear = fma(center, mine, left2 + right2)
-            return far * fma(left + right, fma(convection, right - left, near), linear)
+            return far * fma(
+                left + right,
+                fma(convection, right - left, near),
+                linear,
+            )
 
         return slope
 
@@ -330,22 +340,31 @@ class Euler(Problem):
 
         return slope
 
-    def make_faces(self, real: type, arithmetic: Arithmetic) -> tuple[Callable, Callable]:
-        """What a slope is made of, for those who need not compute each face for both its sides.
+    def make_faces(
+        self,
+        real: type,
+        arithmetic: Arithmetic,
+    ) -> tuple[Callable, Callable]:
+        """The parts of a slope, so that each face is computed only once.
 
         Returns
         -------
         inner : function
-            ``inner(q)``: of a state the inner energy of a unit of volume, its pressure over
-            gamma - 1. Its ratios are those of pressures. And a pressure is a product, which a
-            compiler fuses with the difference that it enters, and rounds only one of two: two equal
-            states, such as those of a fixed end, would differ by a rounding, of either sign.
+            ``inner(q)``: the internal energy per volume of a state,
+            which is its pressure over gamma - 1 and has the same
+            ratios. A pressure would be a product. The compiler may fuse
+            it with the difference in which it stands, and then rounds
+            only one of two pressures, so that two equal states, such as
+            those of a fixed end, would differ by a rounding error.
         twice_flux : function
-            ``twice_flux(left, right, e_left2, e_left, e_right, e_right2)``: G of the face between
-            two states, with the inner energies of both and of those behind them.
+            ``twice_flux(left, right, e_left2, e_left, e_right,
+            e_right2)``: twice the flux at the face between two states,
+            from the internal energies of both and of their outer
+            neighbors.
         """
         jit, where, fma = arithmetic.jit, arithmetic.where, arithmetic.fma
-        rsqrt, divide = arithmetic.make_rsqrt(real), arithmetic.make_divide(real)
+        rsqrt = arithmetic.make_rsqrt(real)
+        divide = arithmetic.make_divide(real)
         zero, half, one = real(0), real(0.5), real(1)
         gas = real(self.gamma - 1)
         sound = real(self.gamma * (self.gamma - 1))
@@ -357,10 +376,11 @@ class Euler(Problem):
 
         @jit
         def correction(step, reference):
-            # half of min(step / reference, 1) where they have one sign
+            # Half of min(step / reference, 1) if both have the same sign.
             usable = step * reference > zero
             ratio = divide(step, where(usable, reference, one))
-            return where(usable, half * where(ratio < one, ratio, one), zero)
+            least = where(ratio < one, ratio, one)
+            return where(usable, half * least, zero)
 
         @jit
         def between(q, other, share):
@@ -375,14 +395,16 @@ class Euler(Problem):
             step = e_right - e_left
             ql = between(left, right, correction(step, e_left - e_left2))
             qr = between(right, left, correction(step, e_right2 - e_right))
-            # Of each density one root, which both the velocity and Roe's average are made of.
+            # One root of each density, for both the velocity and Roe's
+            # average.
             sl, sr = rsqrt(ql[0]), rsqrt(qr[0])
             mr = qr[1] * sr
             ul, ur = ql[1] * sl * sl, mr * sr
-            # Inner energies; times gamma - 1 they are pressures.
+            # Internal energies; times gamma - 1 they are pressures.
             il = fma(-half * ql[1], ul, ql[2])
             ir = fma(-half * qr[1], ur, qr[2])
-            # Roe's average weighs velocity and energy by the roots of the densities.
+            # Roe's average weighs velocity and energy by the roots of the
+            # densities.
             per = divide(one, fma(ql[0], sl, qr[0] * sr))
             u = fma(ql[1], sl, mr) * per
             e = fma(ql[2], sl, qr[2] * sr) * per

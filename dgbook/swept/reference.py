@@ -29,12 +29,19 @@ def weights(problem: Problem, n: int, real: type) -> np.ndarray:
     return at
 
 
-def substep(problem: Problem, source: np.ndarray, old: np.ndarray, stage: int) -> np.ndarray:
+def substep(
+    problem: Problem,
+    source: np.ndarray,
+    old: np.ndarray,
+    stage: int,
+) -> np.ndarray:
     """old + w_s slope(source), both of shape (fields, n)."""
     n, real = source.shape[1], source.dtype.type
     slope = problem.make_slope(real, NUMPY)
-    stencil = tuple(_state(source[:, at]) for at in neighbors(problem, n))
-    change = np.stack(np.broadcast_arrays(slope(stencil))).reshape(source.shape)
+    points = neighbors(problem, n)
+    stencil = tuple(_state(source[:, at]) for at in points)
+    change = np.stack(np.broadcast_arrays(slope(stencil)))
+    change = change.reshape(source.shape)
     return old + weights(problem, n, real)[stage] * change
 
 

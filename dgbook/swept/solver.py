@@ -256,22 +256,22 @@ class Classic(Launcher):
         if self.device.kind == "cpu":
             advance = cpu.make_classic(self.problem, self.dtype)
             return partial(advance, self.u, self.other, steps)
-        there, back = self.launches()
+        forward, backward = self.launches()
         if len(self.problem.weights) == 2:
-            return self._repeat([there, back], steps, [])
-        return self._to_and_fro(there, back, steps)
+            return self._repeat([forward, backward], steps, [])
+        return self._to_and_fro(forward, backward, steps)
 
     def launches(self) -> tuple[Callable, Callable]:
         """The first substep, from u to the other array, and the last, back."""
         kernels = classic_kernels(self.problem, self.dtype, self.plan.points)
         launch = -(-self.n // (self.plan.threads * self.plan.points)), self.plan.threads
-        there = partial(kernels[0][launch], self.u, self.other)
-        return there, partial(kernels[-1][launch], self.other, self.u)
+        forward = partial(kernels[0][launch], self.u, self.other)
+        return forward, partial(kernels[-1][launch], self.other, self.u)
 
-    def _to_and_fro(self, there: Callable, back: Callable, count: int) -> Callable:
+    def _to_and_fro(self, forward: Callable, backward: Callable, count: int) -> Callable:
         """So many launches between two arrays; an odd one's result is taken home."""
-        home = [there, partial(_copy, self.other, self.u)] if count % 2 else []
-        return partial(_each, [self._repeat([there, back], count // 2, []), *home])
+        home = [forward, partial(_copy, self.other, self.u)] if count % 2 else []
+        return partial(_each, [self._repeat([forward, backward], count // 2, []), *home])
 
 
 class Tiled(Classic):
@@ -282,8 +282,8 @@ class Tiled(Classic):
         kernel = tiled_kernel(self.problem, plan, self.dtype)
         inner = plan.threads * plan.points - 2 * ghost_points(self.problem, plan)
         launch = kernel[-(-self.n // inner), plan.threads]
-        there, back = partial(launch, self.u, self.other), partial(launch, self.other, self.u)
-        return self._to_and_fro(there, back, steps // plan.steps)
+        forward, backward = partial(launch, self.u, self.other), partial(launch, self.other, self.u)
+        return self._to_and_fro(forward, backward, steps // plan.steps)
 
 
 class Persistent(Classic):
@@ -462,10 +462,16 @@ class Hybrid(Swept):
         )
 
 
-def hybrid_diamond(device: Device, rest: Callable, split: Callable, then: Callable) -> None:
-    """A diamond of all nodes: the split one on the CPU, the rest on the device at the same time.
+def hybrid_diamond(
+    device: Device,
+    rest: Callable,
+    split: Callable,
+    then: Callable,
+) -> None:
+    """One diamond per node: the split one on the CPU.
 
-    What was launched last has sent its edges to the CPU; what is launched `then` fetches the new.
+    The device computes the rest at the same time. The launch before has
+    sent edges to the CPU; the launch of `then` fetches the new edges.
     """
     arrived = device.mark()
     rest()

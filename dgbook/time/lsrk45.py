@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from dgbook.gpu import Kernel, cuda, jit
-from dgbook.time.stepping import integrator, low_storage, real_type
+from dgbook.time.stepping import advancing, integrator, low_storage, real_type
 
 # Quotients of integers, which Python rounds correctly to float64. As Python floats, not NumPy
 # scalars, they leave a float32 state float32.
@@ -41,7 +41,8 @@ C = (
 ORDER = 4
 
 
-advance = low_storage(A, B, C)
+stages = low_storage(A, B, C)
+advance = advancing(stages)
 integrate = integrator(advance)
 
 

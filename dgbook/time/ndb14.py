@@ -20,9 +20,9 @@ regions", J. Comput. Phys. 231, 2012.
 from __future__ import annotations
 
 from dgbook.time.lsrk45 import make_update
-from dgbook.time.stepping import integrator, low_storage
+from dgbook.time.stepping import advancing, integrator, low_storage
 
-__all__ = ["ORDER", "A", "B", "C", "advance", "integrate", "make_update"]
+__all__ = ["ORDER", "A", "B", "C", "advance", "integrate", "make_update", "stages"]
 
 A = (
     0.0,
@@ -74,5 +74,6 @@ C = (
 )
 ORDER = 4
 
-advance = low_storage(A, B, C)
+stages = low_storage(A, B, C)
+advance = advancing(stages)
 integrate = integrator(advance)

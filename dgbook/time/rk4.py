@@ -8,12 +8,13 @@ Kutta, "Beitrag zur näherungsweisen Integration totaler Differentialgleichungen
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dgbook.gpu import Kernel, cuda, jit
-from dgbook.time.stepping import Rhs, integrator, real_type
+from dgbook.time.stepping import Rhs, advancing, integrator, real_type
 
 A = (0.0, 0.5, 0.5, 1.0)  # stage s starts at u + A_s dt k_{s-1}
 B = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
@@ -21,16 +22,19 @@ C = (0.0, 0.5, 0.5, 1.0)
 ORDER = 4
 
 
-def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
-    """One step from time t; u is changed in place."""
+def stages(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> Iterator[np.ndarray]:
+    """The stages of a step from time t; u is changed in place."""
     k = np.zeros_like(u)
     total = u.copy()
     for a, b, c in zip(A, B, C, strict=True):
-        k = rhs(u + (a * dt) * k, t + c * dt)
+        at = u + (a * dt) * k
+        yield at
+        k = rhs(at, t + c * dt)
         total += (b * dt) * k
     u[...] = total
 
 
+advance = advancing(stages)
 integrate = integrator(advance)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ MOST_STEPS = 10**12
 
 Rhs = Callable[[np.ndarray, float], np.ndarray]
 Advance = Callable[[Rhs, np.ndarray, float, float], None]
+Stages = Callable[[Rhs, np.ndarray, float, float], Iterator[np.ndarray]]
+"""``stages(rhs, u, t, dt)`` takes a step as `Advance` does and, before it asks for a right-hand
+side, yields the array of which it is: what elements know of others in that array is needed now."""
 
 
 def steps(t0: float, t_end: float, dt: float) -> tuple[int, float]:
@@ -77,24 +80,36 @@ def real_type(dtype: Any) -> type:
     return np.dtype(dtype).type
 
 
-def low_storage(A: Sequence[float], B: Sequence[float], C: Sequence[float]) -> Advance:
-    """The step of a method that keeps two registers, the state u and its residual.
+def low_storage(A: Sequence[float], B: Sequence[float], C: Sequence[float]) -> Stages:
+    """The stages of a step of a method that keeps two registers, the state u and its residual.
 
     Stage s is ``res = A_s res + dt rhs(u, t + C_s dt)``, then ``u = u + B_s res``.
 
     Returns
     -------
     function
-        ``advance(rhs, u, t, dt)`` takes one step from time t and changes `u` in place.
+        ``stages(rhs, u, t, dt)`` goes through one step from time t and changes `u` in place.
     """
 
-    def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
-        """One step from time t; u is changed in place."""
+    def stages(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> Iterator[np.ndarray]:
+        """The stages of a step from time t; u is changed in place."""
         res = np.zeros_like(u)
         for a, b, c in zip(A, B, C, strict=True):
+            yield u
             res *= a
             res += dt * rhs(u, t + c * dt)
             u += b * res
+
+    return stages
+
+
+def advancing(stages: Stages) -> Advance:
+    """What takes a step, all stages of it."""
+
+    def advance(rhs: Rhs, u: np.ndarray, t: float, dt: float) -> None:
+        """One step from time t; u is changed in place."""
+        for _ in stages(rhs, u, t, dt):
+            pass
 
     return advance
 

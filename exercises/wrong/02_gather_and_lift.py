@@ -61,8 +61,8 @@ WRONG = [
         "changes": [
             (
                 "answer-2-1",
-                "there[np.argmin(dx**2 + dy**2, axis=1)]",
-                "there[::-1]",
+                "candidates[np.argmin(dx**2 + dy**2, axis=1)]",
+                "candidates[::-1]",
             ),
         ],
         "loses": ("test-2-1",),

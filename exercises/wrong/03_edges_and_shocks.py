@@ -186,7 +186,7 @@ WRONG = [
         "changes": [
             (
                 "answer-3-1",
-                "    R = volume + own.sum(axis=2)\n",
+                "    R = volume + shares.sum(axis=2)\n",
                 "    R = volume.copy()\n"
                 "    R[:, p.edges[:, 0]] += left\n"
                 "    R[:, p.edges[:, 2]] += right\n",
@@ -239,7 +239,7 @@ WRONG = [
         "changes": [
             (
                 "answer-4-3",
-                "np.where(neighbors < 0, own, neighbors)",
+                "np.where(neighbors < 0, element, neighbors)",
                 "neighbors",
             ),
             (

@@ -134,8 +134,8 @@ WRONG = [
             ("answer-2-3", "theirs = order[:, b]", "theirs = mine"),
             (
                 "answer-6-1",
-                "np.put_along_axis(own, order, trace[numbers], axis=2)",
-                "own[...] = trace[numbers]",
+                "np.put_along_axis(traces, order, trace[numbers], axis=2)",
+                "traces[...] = trace[numbers]",
             ),
         ],
         "loses": ("test-2-3", "test-6-1"),
@@ -321,8 +321,8 @@ WRONG = [
             ),
             (
                 "answer-6-1",
-                "np.put_along_axis(own, order, trace[numbers], axis=2)",
-                "own[...] = trace[numbers][:, :, ::-1]",
+                "np.put_along_axis(traces, order, trace[numbers], axis=2)",
+                "traces[...] = trace[numbers][:, :, ::-1]",
             ),
         ],
         "loses": ("test-2-2", "test-4-1", "test-6-1"),

@@ -60,17 +60,17 @@ def address(html: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A Chromium without a window, for one module: a thread can hold only one at a time."""
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "chromium.py")],
         capture_output=True,
         text=True,
         check=False,
     )
-    if found.returncode != 0:
-        pytest.fail(found.stderr.strip(), pytrace=False)
+    if completed.returncode != 0:
+        pytest.fail(completed.stderr.strip(), pytrace=False)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
-            executable_path=found.stdout.strip(), args=FLAGS, env=dict(os.environ)
+            executable_path=completed.stdout.strip(), args=FLAGS, env=dict(os.environ)
         )
         yield chromium
         chromium.close()

@@ -1,7 +1,8 @@
 """Pages speak plain American English: "per" for rates, the field's words, subjects first.
 
 What is looked at is what a reader sees: the text of chapters, assignments and Markdown pages, the
-comments, docstrings and strings of their cells, and what cells print and list. What a pattern finds
+comments, docstrings and strings of their cells, what cells print and list, and the comments and
+docstrings of all kernels and of the other functions that chapters print. What a pattern finds
 and what is right nevertheless stands in `plain_english.txt`, a phrase per line.
 """
 
@@ -14,6 +15,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+import listings
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,12 +24,13 @@ PAGES = [
     *sorted((ROOT / "chapters").glob("*.md")),
     *sorted((ROOT / "exercises" / "source").glob("*/*.ipynb")),
 ]
+SOURCES = listings.sources()
 ALLOWED = (Path(__file__).parent / "plain_english.txt").read_text(encoding="utf-8").splitlines()
 
 # A number or a thing that is counted, "a", a thing that it is counted by, and no verb behind.
 _COUNTED = (
-    r"(?:\d[\d,.]*|one|two|three|four|five|six|eight|(?:one|a|an) (?!by\b)\w+|\w*[Bb]ytes|[Ff]lops|"
-    r"[Tt]hreads?|[Ww]ords?|registers|seconds|[Mm]icroseconds|us|ms|ns|[Nn]onzeros|multiply-adds|"
+    r"(?:\d[\d,.]*|one|two|three|four|five|six|eight|(?:[Oo]ne|[Aa]n?) (?!by\b)\w+|"
+    r"\w*[Bb]ytes|[Ff]lops|[Tt]hreads?|[Ww]ords?|registers|seconds|[Mm]icroseconds|us|ms|ns|[Nn]onzeros|multiply-adds|"
     r"[Ff]ields|doubles|digits|[Cc]ells|traces|products|sweeps|[Uu]nknowns|states|barriers|"
     r"launches|lines|lists|sectors|numbers|nodes|[Tt]ime|elements|Elements|permutations|points?|"
     r"blocks|rows|columns|stages|faces|edges|warps|entries|kernel|memory|X)"  # X is a formula
@@ -36,11 +39,12 @@ _BY = (
     r"(?:thread|block|warp|lane|element|node|point|face|side|step|substep|stage|second|degree|DOF|"
     r"multiprocessor|word|byte|flop|launch|dimension|field|row|column|unknown|entry|number|turn|"
     r"iteration|wave|wavelength|level|cell|edge|vertex|tile|slice|multiply-add|clock|operation|"
-    r"mesh|method|kernel|microblock|product)"
+    r"mesh|method|kernel|microblock|product|output|access|vector|file|round|visit|call|group|team|"
+    r"face (?:node|point)|control point|boundary face)"
 )
 _NO_VERB = (
     r"(?=[.,;:)?!*\"\]|]| ?$| (?:and|or|for|in|by|at|on|as|with|when|instead|but|under|from|"
-    r"of freedom|to)\b| \()"
+    r"of|to)\b| \()"
 )
 PATTERNS = {
     'write "per"': re.compile(rf"\b{_COUNTED} an? {_BY}{_NO_VERB}"),
@@ -115,6 +119,24 @@ def texts(path: Path) -> Iterator[tuple[str, str]]:
                 yield f"cell {number}, output", shown
 
 
+def remarks(code: str) -> Iterator[str]:
+    """The comments of CUDA C++; neighboring lines are one text."""
+    together = ""
+    for line in code.splitlines():
+        _, comment, text = line.partition("//")
+        if comment:
+            together += text
+        else:
+            yield together
+            together = ""
+    yield together
+
+
+def explained(place: str, code: str) -> Iterator[str]:
+    """Comments and docstrings of a kernel's file or of a function."""
+    return remarks(code) if Path(place).suffix in (".cu", ".cuh") else said(code)
+
+
 def found(text: str) -> Iterator[str]:
     """What is not plain English in a text, each with why."""
     text = " ".join(text.split())
@@ -132,9 +154,18 @@ def test_pages_are_plain_english(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize(("place", "code"), [pytest.param(*s, id=s[0]) for s in SOURCES])
+def test_what_chapters_print_is_plain_english(place: str, code: str) -> None:
+    """The same of the comments and docstrings of kernels and printed functions."""
+    wrong = [what for text in explained(place, code) for what in found(text)]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_every_exception_is_needed() -> None:
     """A phrase that no page has any more leaves the list."""
-    everything = " ".join(" ".join(text.split()) for path in PAGES for _, text in texts(path))
+    said_by_pages = [text for path in PAGES for _, text in texts(path)]
+    said_by_code = [text for source in SOURCES for text in explained(*source)]
+    everything = " ".join(" ".join(text.split()) for text in said_by_pages + said_by_code)
     assert [phrase for phrase in ALLOWED if phrase not in everything] == []
 
 
@@ -144,6 +175,10 @@ def test_every_exception_is_needed() -> None:
         ("It starts one thread a node.", "per"),
         ("They move 4 words a degree of freedom.", "per"),
         ("68 registers a thread, 16 bytes", "per"),
+        ("A thread an output. It reads x.", "per"),
+        ("one thread a control point; any number of warps a block", "per"),
+        ("one operator a file", "per"),
+        ("Microseconds a step of KS against points.", "per"),
         ("Which order is soonest?", "fastest"),
         ("The reads take two turns.", "transaction"),
         ("in the last turn of the loop", "iteration"),

@@ -8,7 +8,7 @@ Fp64 = partial(Tensor, dtype="float64")
 Fp64OfAmpere = partial(Fp64, capability=(8, 0))
 Plain = partial(Tensor, order=2, capability=(7, 5))
 FETCHED = "fetch(shared, first, u, links, geometry, res, a);\n"
-FLUXES = "compute_flux(shared, u, data, opposite, tangents, face_nodes, boundary, faces);\n"
+FLUXES = "boundary, faces);\n"
 LIFTED = "add_lifted(rates, place, shared, lift);\n"
 STORED = "store_rates(rates, place, shared);\n"
 BARRIER = "    __syncthreads();\n"
@@ -24,8 +24,8 @@ MISTAKES = [
     ),
     Tensor(
         "all elements of a tile have the faces of the first eight",
-        "(place.element + h * 8) * GEOMETRY + 6",
-        "place.element * GEOMETRY + 6",
+        "(place.element + h * 8) * GEOMETRY",
+        "place.element * GEOMETRY",
     ),
     Tensor(
         "one of the three products of fp32 is dropped",

@@ -68,8 +68,8 @@ MISTAKES = [
         "the other side's fluxes are stored in my order",
         "gather",
         make_gather,
-        "d[p + STORE_PLUS] + lists[d[p + LIST_STORE] * Nfp + x]",
-        "d[p + STORE_PLUS] + x",
+        "i += lists[d[p + LIST_STORE] * Nfp + x]",
+        "i += x",
     ),
     Mistake(
         "the magnetic field is mirrored as the electric one",

@@ -99,11 +99,11 @@ def make_complete_without_halo(problem, threads, points):
 
     @jit(device=True)
     def complete(near, states, halo, t, g, n):
-        own = cuda.local.array(8, np.float64)
+        wrapped = cuda.local.array(8, np.float64)
         for f in range(fields):
             for k in range(reach):
-                own[f * reach + k] = near[f * width + (reach if t == 0 else behind - 1)]
-        right(near, states, own, t, g, n)
+                wrapped[f * reach + k] = near[f * width + (reach if t == 0 else behind - 1)]
+        right(near, states, wrapped, t, g, n)
 
     return complete
 
@@ -133,7 +133,7 @@ def make_tiled_with_a_narrow_ghost_zone(problem, threads, points, steps, dtype):
 def make_persistent_without_barriers(problem, points, dtype):
     """All time steps in one kernel, each thread at its own pace."""
     real = np.dtype(dtype).type
-    there, back = (row.make_substep(problem, stage, points, real) for stage in (0, 1))
+    forward, backward = (row.make_substep(problem, stage, points, real) for stage in (0, 1))
 
     @jit
     def persistent(u, other, pairs):
@@ -141,7 +141,7 @@ def make_persistent_without_barriers(problem, points, dtype):
         g = np.int32(cuda.grid(1) * points)
         for _ in range(pairs):
             if g < n:
-                there(u, other, g, n)
-                back(other, u, g, n)
+                forward(u, other, g, n)
+                backward(other, u, g, n)
 
     return persistent

@@ -115,7 +115,7 @@ def luminance(color):
 
 
 @pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
-def test_colours_have_contrast(colors):
+def test_colors_have_contrast(colors):
     """AA of WCAG 2.2, 1.4.3: at least 4.5 to 1."""
     ground = luminance(colors["background"])
     for name, color in colors.items():

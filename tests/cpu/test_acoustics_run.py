@@ -13,8 +13,9 @@ from dgbook.acoustics import Solver
 from dgbook.acoustics.exact import CubeMode
 from dgbook.acoustics.reference import BASES
 from dgbook.cli import acoustics as command
-from dgbook.cli.fields.acoustics import write_fields
+from dgbook.cli.fields.acoustics import shown
 from dgbook.cli.main import main
+from dgbook.cli.output import write_shown
 from dgbook.mesh import box, read
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +44,7 @@ def test_another_program_reads_the_solution_to_the_last_bit(tmp_path):
     kappa[mesh.regions["copper"]] = 2.5
     solver = Solver(mesh, 2, "float32", "cpu", kappa=kappa)
     u = RANDOM.standard_normal((4, mesh.K, 10)).astype(np.float32)
-    write_fields(tmp_path / "fields.vtu", solver, u)
+    write_shown(tmp_path / "fields.vtu", solver.mesh, shown(solver, u))
     found = meshio.read(tmp_path / "fields.vtu")
     np.testing.assert_array_equal(found.points, solver.x.reshape(3, -1).T)
     np.testing.assert_array_equal(found.point_data["pressure"], u[0].ravel())

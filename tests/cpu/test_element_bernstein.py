@@ -76,7 +76,7 @@ def integers(matrix):
 
 
 @exact_elements
-def test_factorised_lift_is_exact_in_rational_arithmetic(b):
+def test_factorized_lift_is_exact_in_rational_arithmetic(b):
     """M (E_L L_0) = trace^T M_face for every face: in rationals, without any rounding."""
     mass, mass_denominator = integers(exact_mass(b.dim, b.order))
     face_mass = exact_mass(b.dim - 1, b.order)

@@ -114,7 +114,7 @@ def test_rusanov_damps_with_the_fastest_wave():
     np.testing.assert_allclose(FLUXES["rusanov"](a, b, n), expected, rtol=1e-14)
 
 
-def test_roe_average_linearises_the_flux_exactly():
+def test_roe_average_linearizes_the_flux_exactly():
     a, b, n = states(50), states(50), normals(50)
     for i in range(50):
         A = matrix(*(w[i] for w in roe_average(a, b)), n[:, i])

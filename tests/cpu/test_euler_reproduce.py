@@ -100,7 +100,7 @@ def test_the_fine_mesh_is_read_from_the_record(kept, monkeypatch):
     more = {"times": [0.0, 10.0]} | errors
     kept("euler/figure2", [row("fused", n, 2, 1e-3) | more for n in (16, 64)])
     monkeypatch.setattr(chen, "device", lambda: ON_CPU.device)
-    monkeypatch.setattr(chen, "travelled", lambda cells: {k: [9.0] for k in errors})
+    monkeypatch.setattr(chen, "traveled", lambda cells: {k: [9.0] for k in errors})
     found = verdict("figure2b")
     assert found.word == ALONE
     ours = found.ours.rows["p = 2, N = 64"]
@@ -117,9 +117,9 @@ def test_the_coarse_mesh_is_computed(monkeypatch, capsys):
     """As the command does it, but for t = 0.1: next to no time for the vortex to change."""
     monkeypatch.setattr(chen.measure, "FIGURE_2_END", 0.1)
     monkeypatch.setattr(chen, "device", lambda: ON_CPU.device)
-    chen.travelled.cache_clear()
+    chen.traveled.cache_clear()
     assert main(["reproduce", "chen", "figure2a"]) == 0
-    chen.travelled.cache_clear()
+    chen.traveled.cache_clear()
     printed = capsys.readouterr().out
     assert "p = 2, N = 16" in printed and "ours alone" in printed
     error = float(printed.partition("x-velocity, L2 error")[2].split()[1])

@@ -10,7 +10,7 @@ from scipy import sparse
 from dgbook import hdg
 from dgbook.gpu import device
 from dgbook.hdg import preconditioner
-from dgbook.hdg.discretisation import discretise
+from dgbook.hdg.discretization import discretize
 from dgbook.hdg.krylov import product_on
 from dgbook.hdg.preconditioner import (
     TwoLevel,
@@ -54,7 +54,7 @@ def stiffness(mesh):
 def test_the_coarse_matrix_of_diffusion_is_that_of_linear_finite_elements(cells, order):
     """Of a linear function the local problems know all, and fluxes jump as its gradient does."""
     mesh = scrambled(cells, np.random.default_rng(3))
-    d = discretise(POISSON, mesh, order)
+    d = discretize(POISSON, mesh, order)
     system = hdg.assemble(POISSON, mesh, order)
     *_, A = restricted(system.matrix, coarse_space(d, 1))
     inside = ((mesh.vertices > 0) & (mesh.vertices < 1)).all(axis=1)
@@ -68,7 +68,7 @@ def test_products_with_the_space(case, degree, monkeypatch):
     monkeypatch.setattr(preconditioner, "STACK", 10_000)
     problem, cells = (POISSON, (3, 2, 2)) if case == "diffusion" else (PLATES, (4, 3))
     mesh = scrambled(cells, np.random.default_rng(4))
-    d, system = discretise(problem, mesh, 2), hdg.assemble(problem, mesh, 2)
+    d, system = discretize(problem, mesh, 2), hdg.assemble(problem, mesh, 2)
     space = coarse_space(d, degree)
     P, AP, A = restricted(system.matrix, space)
     whole = system.matrix.to_csr()
@@ -85,7 +85,7 @@ def test_products_with_the_space(case, degree, monkeypatch):
 def test_the_space_holds_all_polynomials_of_its_degree(cells, degree):
     """Where no trace is given; continuous, it has as many functions as vertices and edges."""
     mesh = scrambled(cells, np.random.default_rng(6))
-    d = discretise(POISSON, mesh, 2)
+    d = discretize(POISSON, mesh, 2)
     d = replace(d, given=np.zeros_like(d.given))
     space = coarse_space(d, degree)
     edges = {tuple(sorted((a, b))) for e in mesh.elements for a in e for b in e if a < b}
@@ -101,7 +101,7 @@ def test_the_space_holds_all_polynomials_of_its_degree(cells, degree):
 def test_a_periodic_mesh_has_each_vertex_once():
     mesh = box((4, 3), periodic=True)
     problem = hdg.NavierStokes(1.0, 0.1, None)
-    d = discretise(problem, mesh, 1)
+    d = discretize(problem, mesh, 1)
     space = coarse_space(d)
     assert (space.linear, space.count) == (12, 12) and (space.numbers >= 0).all()
 
@@ -121,7 +121,7 @@ def applied(solver, n):
 
 def coarse_matrix(problem, cells, order=2, degree=1):
     mesh = box(cells)
-    space = coarse_space(discretise(problem, mesh, order), degree)
+    space = coarse_space(discretize(problem, mesh, order), degree)
     return restricted(hdg.assemble(problem, mesh, order).matrix, space)[2], space
 
 
@@ -252,11 +252,11 @@ def test_fluxes_on_the_boundary_and_several_components(order, monkeypatch):
     found, result = iterations((7, 6), order, problem, tolerance=1e-11)
     expected = hdg.solve(problem, box((7, 6)), order).u
     np.testing.assert_allclose(result.u, expected, atol=1e-9 * abs(expected).max())
-    assert found <= 25 and coarse_space(result.discretisation).linear == 7 * 7
+    assert found <= 25 and coarse_space(result.discretization).linear == 7 * 7
 
 
 def test_where_the_boundary_takes_all_functions_there_is_no_coarse_level():
-    assert coarse_space(discretise(POISSON, box((1, 1)), 2)).count == 0
+    assert coarse_space(discretize(POISSON, box((1, 1)), 2)).count == 0
     _, result = iterations((1, 1), 2)
     np.testing.assert_allclose(result.u, hdg.solve(POISSON, box((1, 1)), 2).u, atol=1e-9)
 
@@ -302,7 +302,7 @@ MISTAKES = (
 def test_coarse_functions_come_back_as_they_were(case, mistake):
     """M A P c = P c, whatever the smoother does, but not with a mistake in any part of M."""
     problem, cells = (POISSON, (3, 3, 2)) if case == "diffusion" else (PLATES, (4, 3))
-    d, system = discretise(problem, box(cells), 2), hdg.assemble(problem, box(cells), 2)
+    d, system = discretize(problem, box(cells), 2), hdg.assemble(problem, box(cells), 2)
     smoother = product_on(schwarz(system.matrix), CPU)
     space = coarse_space(d)
     two = TwoLevel(system.matrix, space, smoother, CPU)

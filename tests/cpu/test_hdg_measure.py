@@ -17,6 +17,7 @@ from dgbook.hdg.solver import direct
 from dgbook.lab import hdg as measure
 from dgbook.lab import hdg_solve as measure_solve
 from dgbook.lab import records
+from dgbook.lab.measuring import Sweep
 from dgbook.mesh import box
 
 NUMBA = ("paper", "fused", "sliced")
@@ -36,7 +37,7 @@ def stopped(monkeypatch):
 
 
 def made(what, orders=(1,), dtypes=("float32",), dims=(2,), nbytes=2e4):
-    rows = list(measure.RECORDS[what](orders, dtypes, dims, nbytes, SESSION))
+    rows = list(measure.RECORDS[what](Sweep(dims, orders, dtypes, nbytes), SESSION))
     records.validate(stopped_clock.content(f"hdg/{what}", rows))
     stopped_clock.same_as_recorded(f"hdg/{what}", rows)
     return rows
@@ -105,7 +106,7 @@ def test_tables(monkeypatch):
         return values
 
     monkeypatch.setattr(measure, "flow_matrix", matrix_of)
-    rows = list(measure.table_rows((1, 6), ("float64",), (), 0, SESSION))
+    rows = list(measure.table_rows(Sweep((), (1, 6), ("float64",), 0), SESSION))
     records.validate(stopped_clock.content("hdg/tables", rows))
     stopped_clock.same_as_recorded("hdg/tables", rows)
     assert seen == [(1, "float64")]
@@ -162,14 +163,15 @@ def test_whole_solutions(monkeypatch):
         measure_solve.Case("cylinder", 2, 8, 1, ("splu",), ("schwarz+coarse",)),
     )
     orders = measure_solve.SOLVED_ORDERS
-    arguments = (1, *orders), ("float32", "float64"), (2, 3), 0, SESSION.on_host
+    sweep = Sweep((2, 3), (1, *orders), ("float32", "float64"), 0)
     monkeypatch.setattr(measure_solve, "CASES", cases)
-    rows = list(measure_solve.solve_rows(*arguments))
+    rows = list(measure_solve.solve_rows(sweep, SESSION.on_host))
     records.validate(stopped_clock.content("hdg/solve", rows))
-    assert not list(measure_solve.solve_rows(orders, ("float32",), (2,), 0, SESSION.on_host))
+    single = Sweep((2,), orders, ("float32",), 0)
+    assert not list(measure_solve.solve_rows(single, SESSION.on_host))
     assert [r["path"] for r in rows] == [*measure_solve.COARSE, "jacobi", "schwarz+coarse"]
     first, flow = rows[2], rows[4]
-    names = {"discretise", "assemble", "set up", "cycles", "update", "rest"}
+    names = {"discretize", "assemble", "set up", "cycles", "update", "rest"}
     assert set(first["seconds"]) == names and first["samples"] == 20
     assert set(first["rivals"]) == {"splu", "gmres", "pyamg", "cores"} and not first["unfinished"]
     assert not any(rows[i]["rivals"] for i in (0, 1, 3))
@@ -202,7 +204,7 @@ def test_rows_do_not_wait_for_rivals(monkeypatch):
 def test_a_rival_that_is_late_is_ended(monkeypatch):
     """In a process of its own, where the same comes out; a signal ends it, whatever it does."""
     case = measure_solve.Case("poisson", 2, 2)
-    d = case.discretised(1)
+    d = case.discretized(1)
     found = measure_solve.within_limit("splu", case, d)
     np.testing.assert_allclose(found["u"], measure_solve.on_host(d, direct).u, atol=1e-13)
     assert set(found["seconds"]) == {"assemble", "solve", "update"}
@@ -242,7 +244,7 @@ def test_a_solution_that_is_another_one_is_no_measurement(monkeypatch):
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 1)
     cases = (measure_solve.Case("poisson", 2, 2, rivals=("splu",)),)
     monkeypatch.setattr(measure_solve, "CASES", cases)
-    rows = measure_solve.solve_rows((3,), ("float64",), (2,), 0, SESSION.on_host)
+    rows = measure_solve.solve_rows(Sweep((2,), (3,), ("float64",), 0), SESSION.on_host)
     with pytest.raises(RuntimeError, match="poisson, splu: solutions differ by"):
         list(rows)
 

@@ -8,7 +8,7 @@ from hdg_cases import scrambled
 
 from dgbook import hdg
 from dgbook.hdg import local
-from dgbook.hdg.discretisation import discretise
+from dgbook.hdg.discretization import discretize
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.system import start
 from dgbook.mesh import box
@@ -70,26 +70,26 @@ def test_stress_by_hand(dim):
 
 
 @dims
-def test_derivatives_of_the_flux_and_of_the_stabilisation(dim):
+def test_derivatives_of_the_flux_and_of_the_stabilization(dim):
     problem, (u, q), none = gas(), states(dim, 20), np.zeros((0, 20))
     n = rng.normal(size=(dim, 20))
     n /= np.linalg.norm(n, axis=0)
     by_u, by_q = problem.flux_derivatives(u, q, none)
-    dS = problem.stabilisation_derivative(u, n, none)
+    dS = problem.stabilization_derivative(u, n, none)
     for b in range(dim + 2):
         unit = np.eye(dim + 2)[b][:, None] * np.ones(20)
         found = difference(lambda v: problem.flux(v, q, none), u, unit)
         np.testing.assert_allclose(by_u[:, :, b], found, atol=1e-7)
-        found = difference(lambda v: problem.stabilisation(v, n, none), u, unit)
+        found = difference(lambda v: problem.stabilization(v, n, none), u, unit)
         np.testing.assert_allclose(dS[:, b], found, atol=1e-7)
         for e in range(dim):
             unit_q = np.zeros_like(q)
             unit_q[b, e] = 1
             found = difference(lambda r: problem.flux(u, r, none), q, unit_q)
             np.testing.assert_allclose(by_q[:, :, b, e], found, atol=1e-7)
-    fixed = gas(stabilisation_factor=2.0)
-    assert fixed.stabilisation_derivative(u, n, none) is None
-    assert (fixed.stabilisation(u, n, none) == 2).all()
+    fixed = gas(stabilization_factor=2.0)
+    assert fixed.stabilization_derivative(u, n, none) is None
+    assert (fixed.stabilization(u, n, none) == 2).all()
 
 
 CONDITIONS = {
@@ -107,7 +107,7 @@ def test_the_tangent_is_the_residuals_derivative(dim, factor):
     boundary = CONDITIONS | ({"z-": stream, "z+": stream} if dim == 3 else {})
     boundary["x-"] = hdg.FarField(stream)
     mesh = scrambled((2, 2) if dim == 2 else (2, 1, 1), rng)
-    d = discretise(gas(boundary=boundary, stabilisation_factor=factor), mesh, 2)
+    d = discretize(gas(boundary=boundary, stabilization_factor=factor), mesh, 2)
     z = local.local_unknowns(d, start(d, stream))
     z = z * (1 + rng.uniform(-0.1, 0.1, z.shape)) + rng.uniform(-0.1, 0.1, z.shape)
     T = local.tangent(d, z)
@@ -140,7 +140,7 @@ def test_newton_comes_back_to_the_stream():
     """From one with every unknown disturbed by 5 %; the far field lets nothing of that stay."""
     mesh, stream = scrambled((3, 3), rng), hdg.Stream(0.4, (0.8, -0.5))
     problem = gas(boundary=hdg.FarField(stream))
-    state = start(discretise(problem, mesh, 2), stream)
+    state = start(discretize(problem, mesh, 2), stream)
     noisy = hdg.State(*(v * (1 + rng.uniform(-0.05, 0.05, v.shape))
                         for v in (state.u, state.trace)))  # fmt: skip
     result = hdg.solve(problem, mesh, 2, initial=noisy, tolerance=1e-11)
@@ -204,10 +204,10 @@ def test_velocity_stress_and_heat_flux_converge_as_k_plus_1(k, n):
     assert abs(rates[3] - k) < 0.35, rates[3]
 
 
-def test_a_small_stabilisation_gives_the_heat_flux_its_full_rate():
+def test_a_small_stabilization_gives_the_heat_flux_its_full_rate():
     def slope_error(n):
         flow = Couette()
-        problem = hdg.NavierStokes(1.0, flow.mach, flow, flow.source, stabilisation_factor=1.0)
+        problem = hdg.NavierStokes(1.0, flow.mach, flow, flow.source, stabilization_factor=1.0)
         result = hdg.solve(problem, box((n, n)), 1, tolerance=1e-9)
         return result.l2_error(
             flow.temperature_slope, lambda u, q: problem.temperature_gradient(u, q)[1]
@@ -275,7 +275,7 @@ def test_walls_keep_the_rates(flow, wall):
         ({"reynolds": 0}, "reynolds = 0; allowed: 1e-15 to"),
         ({"mach": -0.1}, "mach = -0.1"),
         ({"gamma": 1.0}, "gamma = 1.0; allowed: above 1"),
-        ({"stabilisation_factor": 0.0}, "stabilisation_factor = 0.0"),
+        ({"stabilization_factor": 0.0}, "stabilization_factor = 0.0"),
         ({"boundary": "wall"}, "boundary condition 'wall'; allowed are 'adiabatic', 'slip'"),
         ({"boundary": "adiabatic"}, "initial = None"),
     ],

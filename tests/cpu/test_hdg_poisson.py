@@ -55,13 +55,13 @@ def test_rates_on_tetrahedra(k, n):
     np.testing.assert_allclose(rates, [k + 1, k + 1, k + 2], atol=0.25)
 
 
-def test_stabilisations_are_diffusivities_over_lengths():
+def test_stabilizations_are_diffusivities_over_lengths():
     """3 over 2; and with a velocity of 5 against a normal of cosine 0.6, 3 more."""
     u, n, none = np.zeros((1, 1)), np.array([[0.6], [0.8]]), np.zeros((0, 1))
     numbers = {"diffusivity": 3.0, "length": 2.0}
-    assert hdg.Poisson(**numbers).stabilisation(u, n, none) == 1.5
+    assert hdg.Poisson(**numbers).stabilization(u, n, none) == 1.5
     moving = hdg.ConvectionDiffusion(**numbers, velocity=(-5.0, 0.0))
-    assert moving.stabilisation(u, n, moving.coefficients(n)) == pytest.approx(4.5, rel=1e-15)
+    assert moving.stabilization(u, n, moving.coefficients(n)) == pytest.approx(4.5, rel=1e-15)
 
 
 def test_order_zero_converges_as_h():
@@ -99,9 +99,9 @@ def test_polynomials_of_degree_k_are_solved_exactly(cells, k):
     assert result.postprocessed_error(lambda *x: [exact(*x)]) < 1e-10 * size
     np.testing.assert_allclose(result.trace[0], exact(*result.trace_x), atol=1e-10 * size)
     # What flows out of a side is the flux there, given or not.
-    names = [name for name in result.discretisation.mesh.boundary]
+    names = [name for name in result.discretization.mesh.boundary]
     out = sum(result.boundary_flux(name)[0] for name in names)
-    d = result.discretisation
+    d = result.discretization
     made = d.jacobian @ (d.source[0] @ d.tables.volume.weights)
     np.testing.assert_allclose(out, made, atol=1e-10 * max(1, abs(made)))
 

@@ -145,7 +145,7 @@ def test_a_body_from_a_file(monkeypatch, capsys):
     assert "50 of the unit of length, Mach number 0.1, 5 degrees" in printed
     assert "airfoil=isothermal, farfield=farfield" in printed and "wake" not in printed
     (result,) = results
-    gas, angle = result.discretisation.problem, np.deg2rad(5)
+    gas, angle = result.discretization.problem, np.deg2rad(5)
     assert (gas.reynolds, gas.mach, gas.boundary["airfoil"].temperature) == (50, 0.1, 1.2)
     u = gas.boundary["farfield"].state(np.zeros(1), np.zeros(1))[:, 0]
     np.testing.assert_allclose(u[:3], [1, np.cos(angle), np.sin(angle)])
@@ -296,7 +296,7 @@ def test_memory_that_is_short_all_the_same_is_told(monkeypatch):
     def short(*arguments):
         raise MemoryError("Unable to allocate 7.28 TiB")
 
-    monkeypatch.setattr(solver, "linearise", short)
+    monkeypatch.setattr(solver, "linearize", short)
     message = "8 elements of order 1 need about .* and there was less. Take a lower order"
     with pytest.raises(MemoryError, match=message):
         hdg.solve(Couette().gas, box((2, 2)), 1)
@@ -307,7 +307,7 @@ def test_what_does_not_fit_is_refused_with_its_size(linear, monkeypatch, capsys)
     def computed(*arguments, **options):
         raise AssertionError("it began")
 
-    for name in ("discretise", "solve"):
+    for name in ("discretize", "solve"):
         monkeypatch.setattr(command, name, computed)
     monkeypatch.setattr("dgbook.arguments.host_bytes", lambda: 50 * 2**20)
     assert run(f"--problem couette --cells 16 --order 4 --linear {linear}") == 2

@@ -6,7 +6,7 @@ from hdg_cases import Alien, AlienDevice
 
 from dgbook import hdg
 from dgbook.hdg import krylov
-from dgbook.hdg.discretisation import discretise
+from dgbook.hdg.discretization import discretize
 from dgbook.hdg.exact import Couette, CylinderFlow, cylinder_mesh, flow_past_cylinder, wake_length
 from dgbook.hdg.solver import Result, direct
 from dgbook.hdg.system import start
@@ -175,7 +175,7 @@ def test_a_solver_on_the_host_gets_the_hosts_arrays():
     result = hdg.solve(COUETTE.gas, box((2, 2)), 1, linear_solver=solver, device=there)
     expected = hdg.solve(COUETTE.gas, box((2, 2)), 1)
     np.testing.assert_allclose(result.u, expected.u, atol=1e-10)
-    assert set(result.seconds) == {"discretise", "assemble", "solve", "update"}
+    assert set(result.seconds) == {"discretize", "assemble", "solve", "update"}
     with pytest.raises(hdg.NewtonError) as caught:
         hdg.solve(COUETTE.gas, box((2, 2)), 1, max_steps=1, linear_solver=direct, device=there)
     assert isinstance(caught.value.state.u, np.ndarray)
@@ -224,7 +224,7 @@ def test_the_mesh_around_a_cylinder(around):
 def test_flow_past_a_cylinder_has_the_drag_and_the_wake_of_the_literature():
     """Re = 20: drag 2.05 and a wake of 0.94 diameters, within a few per cent on 288 triangles."""
     flow = flow_past_cylinder(20.0, 0.1, order=3, around=16, radius=20.0, tolerance=1e-8)
-    assert isinstance(flow, CylinderFlow) and flow.result.discretisation.mesh.K < 320
+    assert isinstance(flow, CylinderFlow) and flow.result.discretization.mesh.K < 320
     assert abs(flow.drag / 2.05 - 1) < 0.04, flow.drag
     assert abs(flow.wake / 0.94 - 1) < 0.1, flow.wake
     assert abs(flow.lift) < 1e-9
@@ -250,6 +250,6 @@ def test_the_wake_ends_where_the_flow_on_the_axis_turns(turns, length):
     def state(x, y):
         return [2.0, 2 * (x - turns - 5 * y), 0.0, 50.0]
 
-    d = discretise(hdg.NavierStokes(1.0, 0.2, state), cylinder_mesh(12, 10.0), 2)
+    d = discretize(hdg.NavierStokes(1.0, 0.2, state), cylinder_mesh(12, 10.0), 2)
     result = Result(d, start(d, state), ())
     np.testing.assert_allclose(wake_length(result), length, atol=1e-12)

@@ -7,9 +7,9 @@ from hdg_cases import Alien, AlienDevice, Polynomial, scrambled
 from dgbook import hdg
 from dgbook.element import NodalElement, barycentric, cartesian, face_vertices, simplex_quadrature
 from dgbook.hdg import local
-from dgbook.hdg.discretisation import discretise, on_device, symmetric_face_quadrature
+from dgbook.hdg.discretization import discretize, on_device, symmetric_face_quadrature
 from dgbook.hdg.solver import direct
-from dgbook.hdg.system import linearise, residual, start, to_device
+from dgbook.hdg.system import linearize, residual, start, to_device
 
 rng = np.random.default_rng(2)
 SIDES = ("x+", "y-", "y+")
@@ -126,7 +126,7 @@ def test_format_of_the_blocks(case):
     """2 dim + 1 blocks a row, n_c Nfp rows a block; neighbors are faces of the same element."""
     cells, k, components = case
     system = poisson(*case)
-    d, matrix = system.discretisation, system.matrix
+    d, matrix = system.discretization, system.matrix
     dim = len(cells)
     assert matrix.values.shape == (d.faces.count, 2 * dim + 1, d.m, d.m)
     assert d.m == components * NodalElement(dim, k).Nfp and matrix.columns.dtype == np.int32
@@ -166,7 +166,7 @@ def test_the_direct_solver_solves(case):
 def test_components_fill_blocks_component_by_component():
     """Unknown c Nfp + j of a face is component c at its node j."""
     system = poisson((2, 2), 2, 3)
-    d = system.discretisation
+    d = system.discretization
     Nfp = d.element.Nfp
     blocks = system.matrix.values.reshape(*system.matrix.columns.shape, 3, Nfp, 3, Nfp)
     for a in range(3):
@@ -186,7 +186,7 @@ def test_given_traces_are_the_data_s_projection():
     exact = Polynomial(2, 3, rng)
     problem = hdg.Poisson(None, lambda x, y: [exact(x, y)])
     for k in (3, 1):
-        d = discretise(problem, mesh, k)
+        d = discretize(problem, mesh, k)
         found, x = d.given_trace[d.given], d.trace_nodes()[:, d.given]
         if k == 3:
             np.testing.assert_allclose(found, exact(*x), atol=1e-13)
@@ -197,11 +197,11 @@ def test_given_traces_are_the_data_s_projection():
             np.testing.assert_allclose((difference * weights) @ psi, 0, atol=1e-13)
 
 
-def test_where_it_is_linearised_does_not_change_a_linear_problem():
+def test_where_it_is_linearized_does_not_change_a_linear_problem():
     problem = hdg.ConvectionDiffusion(source, given, velocity, 0.2)
     mesh = scrambled((3, 2), rng)
     system = hdg.assemble(problem, mesh, 2)
-    d = system.discretisation
+    d = system.discretization
     anywhere = hdg.State(rng.uniform(-1, 1, (1, mesh.K, 6)), rng.uniform(-1, 1, (d.faces.count, 3)))
     other = hdg.assemble(problem, mesh, 2, anywhere)
     np.testing.assert_allclose(other.matrix.values, system.matrix.values, atol=1e-13)
@@ -212,10 +212,10 @@ def test_where_it_is_linearised_does_not_change_a_linear_problem():
 
 def test_stacks_of_elements_do_not_change_the_system(monkeypatch):
     problem, mesh = hdg.Poisson(source, given), scrambled((3, 3), rng)
-    d = discretise(problem, mesh, 2)
-    whole = linearise(d, start(d))
+    d = discretize(problem, mesh, 2)
+    whole = linearize(d, start(d))
     monkeypatch.setattr("dgbook.hdg.system.NUMBERS_AT_A_TIME", 2000)
-    parts = linearise(d, start(d))
+    parts = linearize(d, start(d))
     np.testing.assert_allclose(parts.matrix.values, whole.matrix.values, atol=1e-13)
     np.testing.assert_allclose(parts.rhs, whole.rhs, atol=1e-13)
     np.testing.assert_allclose(parts.response, whole.response, atol=1e-13)
@@ -237,10 +237,10 @@ def test_elimination_runs_on_arrays_that_are_not_numpys(problem):
         "convection": hdg.ConvectionDiffusion(source, given, velocity),
         "gas": hdg.NavierStokes(5.0, 0.4, GAS_BOUNDARY),
     }[problem]
-    d = discretise(problem, scrambled((2, 2), rng), 2)
-    here = linearise(d, start(d))
+    d = discretize(problem, scrambled((2, 2), rng), 2)
+    here = linearize(d, start(d))
     alien = AlienDevice("cuda", "alien", "")
-    there = linearise(on_device(d, alien), to_device(start(d), alien))
+    there = linearize(on_device(d, alien), to_device(start(d), alien))
     assert isinstance(there.matrix.values, Alien)
     found = alien.to_numpy(there.matrix.values)
     np.testing.assert_allclose(found, here.matrix.values, atol=1e-12)
@@ -269,7 +269,7 @@ def test_what_leaves_an_element_enters_its_neighbor(cells):
         lambda *x: [1 + x[0] * x[-1]], lambda *x: [np.sin(x[0] + 2 * x[-1])], swirl, 0.1
     )
     result = hdg.solve(problem, scrambled(cells, rng), 2)
-    d = result.discretisation
+    d = result.discretization
     z = local.local_unknowns(d, result.state)
     moments = np.zeros((d.faces.count, d.element.Nfp))
     balance = np.zeros(d.mesh.K)

@@ -4,6 +4,7 @@ import ast
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import listings
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -16,11 +17,12 @@ MAY_IMPORT = {
     "mesh": set(),
     "time": {"gpu"},
     "nodal": {"gpu", "element", "mesh", "time"},
+    "parallel": {"gpu", "mesh", "time", "nodal"},
     "check": {"gpu"},
     "lab": {"gpu", "element", "mesh", "time", "nodal", *FAMILIES},
     "page": {"gpu", "check", "lab"},
 }
-CORE = ("gpu", "element", "mesh", "time", "nodal", *FAMILIES)
+CORE = ("gpu", "element", "mesh", "time", "nodal", "parallel", *FAMILIES)
 BESIDE = {"check", "lab", "cli", "page"}
 # `device="simulator"` of the public interface: a launch on NumPy arrays loads the simulator.
 THE_DOOR = ("dgbook.gpu.kernel", {"dgbook.check", "dgbook.check.simulator"})
@@ -128,3 +130,9 @@ def test_public_names_are_documented(path):
         and ast.get_docstring(node) is None
     ]
     assert not missing, f"no docstring: {missing}"
+
+
+@pytest.mark.parametrize(("place", "text"), [pytest.param(*s, id=s[0]) for s in listings.sources()])
+def test_what_chapters_print_fits_a_listing(place, text):
+    long = [line for line in text.splitlines() if len(line) > listings.COLUMNS]
+    assert not long, f"{place}: longer than {listings.COLUMNS} columns"

@@ -18,8 +18,9 @@ from runs import assert_refused, at_step
 from dgbook import linear
 from dgbook.cli import checkpoint, output, running
 from dgbook.cli import maxwell as command
-from dgbook.cli.fields.maxwell import write_fields
+from dgbook.cli.fields.maxwell import shown
 from dgbook.cli.main import main
+from dgbook.cli.output import write_shown
 from dgbook.element import NodalElement, reference_measure
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import Solver
@@ -73,7 +74,7 @@ def test_another_program_reads_the_solution_to_the_last_bit(block, dtype, tmp_pa
     epsilon[mesh.regions["copper"]] = 2.5
     solver = Solver(mesh, 2, dtype, "cpu", epsilon=epsilon)
     u = noise(solver)
-    write_fields(tmp_path / "fields.vtu", solver, u)
+    write_shown(tmp_path / "fields.vtu", solver.mesh, shown(solver, u))
 
     found = meshio.read(tmp_path / "fields.vtu")
     np.testing.assert_array_equal(found.points, solver.x.reshape(3, -1).T)

@@ -114,7 +114,7 @@ def test_the_style_sheet_does_what_is_expected_of_it():
     assert "filter: invert(1) hue-rotate(180deg);" in drawing
 
 
-def test_a_picture_has_few_colours_and_few_bytes():
+def test_a_picture_has_few_colors_and_few_bytes():
     fig, ax = plot.figure(grid=False)
     x = np.linspace(0, 1, 200)
     ax.imshow(np.sin(9 * x)[:, None] * np.cos(7 * x))
@@ -165,7 +165,7 @@ def relative_luminance(color):
     return linear @ (0.2126, 0.7152, 0.0722)
 
 
-def test_the_first_colours_stand_out_from_white():
+def test_the_first_colors_stand_out_from_white():
     """WCAG 2.1, 1.4.11: graphics have a contrast of 3 to 1; colors come in order of use."""
     contrast = [1.05 / (relative_luminance(color) + 0.05) for color in plot.PALETTE[:3]]
     assert min(contrast) >= 3

@@ -431,7 +431,7 @@ def test_labels_are_not_invented(tmp_path):
 
 @pytest.mark.parametrize("show", [str, "{}".format, "{:.2f}".format, Number._repr_html_])
 @pytest.mark.parametrize("number", [Number(42.9, "GB/s"), Number(42.9, "GB/s", "LIVE", "")])
-def test_an_unlabelled_number_is_not_shown(show, number):
+def test_an_unlabeled_number_is_not_shown(show, number):
     with pytest.raises(ValueError, match=r"42\.9 GB/s has no (label|source)"):
         show(number)
 

@@ -10,7 +10,7 @@ from dgbook import hdg
 from dgbook.gpu import cuda, device, jit
 from dgbook.hdg import preconditioner
 from dgbook.hdg.blocks import BlockMatrix, random_matrix
-from dgbook.hdg.discretisation import discretise
+from dgbook.hdg.discretization import discretize
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.kernels.arnoldi import TOGETHER
 from dgbook.hdg.krylov import Gmres, KernelSpace, Space, gmres, product_on
@@ -115,7 +115,7 @@ def test_the_coarse_matrices_are_those_of_the_host(problem, dtype, monkeypatch):
     monkeypatch.setattr(preconditioner, "STACK", 2**15)
     problem = hdg.Poisson(None, lambda *x: [0.0]) if problem == "diffusion" else Couette().gas
     mesh = box((5, 4))
-    space = preconditioner.coarse_space(discretise(problem, mesh, 2), 2)
+    space = preconditioner.coarse_space(discretize(problem, mesh, 2), 2)
     host = hdg.assemble(problem, mesh, 2).matrix.astype(dtype)
     there = BlockMatrix(GPU.array(host.values), host.columns)
     for found, expected in zip(

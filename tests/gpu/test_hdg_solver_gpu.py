@@ -8,12 +8,13 @@ from dgbook import hdg
 from dgbook.gpu import Device, device
 from dgbook.gpu.libraries import batched_solve
 from dgbook.hdg import system
-from dgbook.hdg.discretisation import discretise, on_device
+from dgbook.hdg.discretization import discretize, on_device
 from dgbook.hdg.exact import Couette
 from dgbook.hdg.solver import direct, memory_bytes
-from dgbook.hdg.system import linearise, residual, start, to_device
+from dgbook.hdg.system import linearize, residual, start, to_device
 from dgbook.lab import hdg_solve as measure_solve
 from dgbook.lab.floor import Ceilings
+from dgbook.lab.measuring import Sweep
 from dgbook.lab.session import Session
 from dgbook.mesh import box
 
@@ -78,13 +79,13 @@ def assert_same(found, expected, roundings=1e4):
 @pytest.mark.parametrize("name", ["poisson", "convection", "gas"])
 def test_trace_systems_are_those_of_the_host(name, cells, order, stack, monkeypatch):
     rng = np.random.default_rng(3)
-    d = discretise(problem_of(name, len(cells)), scrambled(cells, rng), order)
+    d = discretize(problem_of(name, len(cells)), scrambled(cells, rng), order)
     state = somewhere(d, rng)
-    here = linearise(d, state)
+    here = linearize(d, state)
     if stack:
         monkeypatch.setattr(system, "NUMBERS_ON_A_GPU", stack)
     moved, moved_state = on_device(d, GPU), to_device(state, GPU)
-    there = linearise(moved, moved_state)
+    there = linearize(moved, moved_state)
     assert hasattr(there.matrix.values, "__cuda_array_interface__")
     assert_same(there.matrix.values, here.matrix.values)
     for part in ("rhs", "response", "offset"):
@@ -139,7 +140,7 @@ def test_the_loop_stays_on_the_device(single, coarse, monkeypatch):
     assert len(result.history) <= len(expected.history) + 1
     # Steps that were taken in vain cost less than the looks that they saved.
     assert all(s.products < 1.3 * s.iterations + 10 for s in linear.solutions)
-    assert set(result.seconds) == {"discretise", "assemble", "solve", "update"}
+    assert set(result.seconds) == {"discretize", "assemble", "solve", "update"}
 
 
 @pytest.mark.parametrize("cells", [(12, 12), (4, 4, 4)])
@@ -169,7 +170,7 @@ def test_whole_solutions_are_measured(dim, monkeypatch):
     session = Session(GPU, Ceilings(4.0, 60.0, 30.0))
     monkeypatch.setattr(measure_solve, "FEWEST_SAMPLES", 2)
     monkeypatch.setattr(measure_solve, "CASES", cases)
-    rows = list(measure_solve.solve_rows((3,), ("float64",), (dim,), 0, session))
+    rows = list(measure_solve.solve_rows(Sweep((dim,), (3,), ("float64",), 0), session))
     assert [row["path"] for row in rows] == list(measure_solve.VARIANTS)
     (steps,) = rows[-1]["iterations"]
     (theirs,) = rows[-1]["rivals"]["cupy"]["iterations"]

@@ -1,1 +1,1 @@
-"""The GPU kernels of the acoustic wave equations, one operator a file."""
+"""The GPU kernels of acoustic waves, one operator per file."""

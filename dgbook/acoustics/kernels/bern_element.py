@@ -1,4 +1,4 @@
-"""Bernstein-Bezier surface kernel with one thread per element: no barrier."""
+"""Bernstein-Bezier surface kernel with one thread per element."""
 
 import numpy as np
 
@@ -7,23 +7,25 @@ from dgbook.gpu import cuda, jit
 
 
 def make_bern_element(shape, K_S):
-    """Kernel that adds the lifted fluxes, one thread per element, K_S a block.
+    """Kernel that adds the lifted fluxes, one thread per element.
 
-    The end of chan2015, section 4.2.2. A thread takes one face after another
-    and sweeps in place: the points of a slice come in the order in which they
-    are read for the last time. With b = (n - 1 - b_1 - b_2, b_1, b_2),
+    The end of chan2015, section 4.2.2. A block has K_S threads. Each
+    takes one face after another and sweeps in place: every point of the
+    next slice overwrites one that has been read for the last time. With
+    b = (n - 1 - b_1 - b_2, b_1, b_2),
 
         (s_{i+1})_b = -1/(i+2) sum_j (b_j + 1) (s_i)_{b + e_j}.
 
-    Two arrays of Nfp numbers a thread are indexed by numbers that the compiler
-    does not know: they lie in local memory, and neighboring threads touch out
-    at places Np apart. The paper found it much slower, and tried it for what
-    it spares: synchronization and tables.
+    Each thread has two arrays of Nfp numbers with indices that the
+    compiler does not know, so that they lie in local memory; and
+    neighboring threads write to `out` Np words apart. The paper tried
+    this variant because it needs neither synchronization nor tables,
+    and found it much slower.
 
-    Arguments as for `make_bern_surface`, with
+    Arguments as for `make_bern_surface`, except for
 
-    nodes (4 Np,)  instead of E_L: which control point each entry of the sweep
-                   from each face is for
+    nodes (4 Np,)  in place of E_L: the control point of each entry of
+                   the sweep from each face
     """
     real = np.dtype(shape.dtype).type
     N, Np, Nfp = shape.order, shape.Np, shape.Nfp
@@ -45,13 +47,13 @@ def make_bern_element(shape, K_S):
             j = np.uint32(0)
             while j < Nfp:
                 s[j] = flux_at(
-                    k, f * Nfp + j, u, data, links, opposite, face_nodes,
-                    faces, mirrors,
+                    k, f * Nfp + j, u, data, links, opposite,
+                    face_nodes, faces, mirrors,
                 )  # fmt: skip
                 j = np.uint32(j + 1)
-            # L_0 applied to it.
+            # Slice 0: L_0 times the flux.
             j = np.uint32(0)
-            while j < Nfp:  # slice 0: L_0
+            while j < Nfp:
                 l = zero
                 for q in range(face_quads):
                     v = np.uint32(4 * (q * Nfp + j))
@@ -60,10 +62,11 @@ def make_bern_element(shape, K_S):
                 swept[j] = l
                 j = np.uint32(j + 1)
 
-            # Slice by slice through the tetrahedron.
+            # Slice by slice through the tetrahedron: store a slice of
+            # degree n, and compute the next one from it.
             w = np.uint32(FACE * (4 * k + f))
             m, n = np.uint32(f * Np), np.uint32(N)
-            while True:  # a slice of degree n: store it, and reduce it
+            while True:
                 j = np.uint32(0)
                 while j < (n + 1) * (n + 2) // 2:
                     l = material[2 * k] * swept[j]
@@ -84,7 +87,8 @@ def make_bern_element(shape, K_S):
                     while b_1 < row:
                         l = real(np.uint32(row - b_1)) * swept[p]
                         l += real(np.uint32(b_1 + 1)) * swept[p + 1]
-                        l += real(np.uint32(b_2 + 1)) * swept[p + row + 1]
+                        factor = real(np.uint32(b_2 + 1))
+                        l += factor * swept[p + row + 1]
                         swept[j] = scale * l
                         j, p = np.uint32(j + 1), np.uint32(p + 1)
                         b_1 = np.uint32(b_1 + 1)

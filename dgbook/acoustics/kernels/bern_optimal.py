@@ -1,4 +1,4 @@
-"""Bernstein-Bezier surface kernel of optimal complexity: slice by slice."""
+"""Bernstein-Bezier surface kernel of optimal complexity."""
 
 import numpy as np
 
@@ -7,23 +7,28 @@ from dgbook.gpu import cuda, jit
 
 
 def make_bern_optimal(shape, K_S):
-    """Kernel that adds the lifted fluxes, one thread a control point.
+    """Kernel that adds the lifted fluxes, one thread per control point.
 
-    chan2015, Algorithm 1. After L_0 each slice is computed from the one before,
-    three products per point, all four faces at once: they stand side by side in
-    shared memory, and columns and values are loaded once for them. Since a
-    slice must be complete before the next, there is a barrier after each. What
-    is swept is the scalar s; as it has to be multiplied by the normal only
-    afterwards, there is one sweep per face and not one per field.
+    chan2015, Algorithm 1. L_0 makes the first slice, and each other
+    slice is computed from the one before it, with three products per
+    point. All four faces are swept at once: their values are neighbors
+    in shared memory, so that columns and factors are loaded once for
+    the four. A barrier follows each slice, which must be complete
+    before the next one begins. The sweep works on the scalar s, which
+    is multiplied by the normal only afterwards, so that there is one
+    sweep per face and not one per field.
 
-    A control point lies in the sweeps from all four faces. Who owns it gathers
-    its four numbers, so that no two threads add to the same place.
+    Each control point lies in the sweeps from all four faces. The
+    thread that owns it gathers its four numbers, so that no two threads
+    add to the same word.
 
-    Arguments as for `make_bern_surface`, with
+    Arguments as for `make_bern_surface`, except for
 
     sweep_columns, sweep_values (Np 4,)
-                           instead of E_L: the slice before, and the factors
-    places (Np 4,)         where a control point lies in the four sweeps
+                           in place of E_L: entries of the slice before,
+                           and their factors
+    places (Np 4,)         index of a control point in each of the four
+                           sweeps
     """
     real = np.dtype(shape.dtype).type
     order, Np, Nfp = shape.order, shape.Np, shape.Nfp
@@ -47,13 +52,14 @@ def make_bern_optimal(shape, K_S):
         j = n
         while inside and j < points:
             s[e, j % Nfp, j // Nfp] = flux_at(
-                k, j, u, data, links, opposite, face_nodes, faces, mirrors
-            )
+                k, j, u, data, links, opposite, face_nodes, faces,
+                mirrors,
+            )  # fmt: skip
             j = np.uint32(j + Np)
         cuda.syncthreads()
 
-        # L_0 applied to the four faces at once.
-        if inside and n < Nfp:  # slice 0: L_0
+        # Slice 0: L_0 times the fluxes of all four faces at once.
+        if inside and n < Nfp:
             for f in range(4):
                 l[f] = real(0)
             for q in range(face_quads):
@@ -64,9 +70,10 @@ def make_bern_optimal(shape, K_S):
                         l[f] += value * s[e, j, f]
             for f in range(4):
                 swept[e, n, f] = l[f]
-        # Slice by slice, each from the one before.
+        # Each slice from the one before; the next one has
+        # 1 + ... + rows points.
         start, rows = np.uint32(Nfp), np.uint32(order)
-        while rows > 0:  # the next slice has 1 + ... + rows points
+        while rows > 0:
             cuda.syncthreads()
             count = np.uint32(rows * (rows + 1) // 2)
             if inside and n < count:
@@ -83,7 +90,7 @@ def make_bern_optimal(shape, K_S):
         cuda.syncthreads()
 
         if inside:
-            # What a control point has in the four sweeps.
+            # Gather this control point's numbers from the four sweeps.
             for c in range(4):
                 l[c] = real(0)
             for f in range(4):

@@ -9,18 +9,21 @@ FACE = 6  # words per face: Fs a, Fs b, r and the normal
 
 
 def make_flux(shape):
-    """Device function for the one scalar a face point that has to be lifted.
+    """Device function for the flux, one scalar per face point.
 
-    The upwind and penalty fluxes have rank 1 (dgbook.acoustics.problem):
-    flux_p = s and flux_v = -r n s with s = a [p] - b n.[v]. It returns Fs s at
-    point j of the 4 Nfp on the faces of element k. A neighbor K + b is
-    boundary face b, where u^+ = M u^- + g.
+    The upwind and penalty fluxes have rank 1
+    (dgbook.acoustics.problem): flux_p = s and flux_v = -r n s with
+    s = a [p] - b n.[v]. The function returns Fs s at point j of the 4
+    Nfp points on the faces of element k. A neighbor with number K + b
+    is boundary face b, where u^+ = M u^- + g.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp = shape.Np, shape.Nfp
 
     @jit(device=True)
-    def flux_at(k, j, u, data, links, opposite, face_nodes, faces, mirrors):
+    def flux_at(
+        k, j, u, data, links, opposite, face_nodes, faces, mirrors
+    ):
         f = np.uint32(j // Nfp)
         i = np.uint32(j % Nfp)
         link, w = links[4 * k + f], np.uint32(FACE * (4 * k + f))
@@ -29,11 +32,12 @@ def make_flux(shape):
         nb = np.uint32(data.size // (4 * Nfp))
         inner = np.uint32(k * Np + face_nodes[j])
         result = real(0)
-        # Field by field: the jump, times a or the normal and b.
+        # For each field: the jump, times a or times b and the normal.
         for c in range(4):
             minus = u[c * size + inner]
             if neighbor < size // Np:
-                plus = u[c * size + neighbor * Np + opposite[way * Nfp + i]]
+                node = neighbor * Np + opposite[way * Nfp + i]
+                plus = u[c * size + node]
             else:
                 b = np.uint32(neighbor - size // Np)
                 plus = mirrors[2 * b + min(c, 1)] * minus
@@ -49,20 +53,21 @@ def make_flux(shape):
 
 
 def make_bern_surface(shape, K_S):
-    """Kernel that adds the lifted fluxes, one thread a control point.
+    """Kernel that adds the lifted fluxes, one thread per control point.
 
-    chan2015, Algorithm 3. A block of Np x K_S threads works on K_S elements.
-    L_0 is applied to the scalar s, before it becomes four fluxes; E_L to all
-    four of them, which stand side by side in shared memory. Both matrices have
-    fixed width: quadruples of columns and of values, of which neighboring
-    threads load neighboring ones.
+    chan2015, Algorithm 3. A block of Np x K_S threads works on K_S
+    elements. L_0 multiplies the scalar s before it becomes four fluxes;
+    E_L multiplies all four of them, which are neighbors in shared
+    memory. The rows of both sparse matrices are stored with a fixed
+    width, in quadruples of columns and of values; neighboring threads
+    load neighboring quadruples.
 
     Arguments, all flat:
 
     u (4 K Np,)            control points of p and v
     data (4 nb Nfp,)       g in u^+ = M u^- + g on the boundary
     links (4 K,)           neighbor WAYS + way, see dgbook.nodal.trace
-    opposite (ways Nfp,)   nodes that are met
+    opposite (ways Nfp,)   for each way, the neighbor's nodes
     face_nodes (4 Nfp,)
     faces (4 K FACE,)      Fs a, Fs b, r and the normal
     mirrors (2 nb,)        M of p and of v
@@ -82,7 +87,8 @@ def make_bern_surface(shape, K_S):
     @jit
     def bern_surface(
         u, data, links, opposite, face_nodes, faces, mirrors,
-        face_columns, face_values, lift_columns, lift_values, material, out,
+        face_columns, face_values, lift_columns, lift_values, material,
+        out,
     ):  # fmt: skip
         s = cuda.shared.array((K_S, points), real)
         flux = cuda.shared.array((K_S, points, 4), real, alignment=16)
@@ -95,12 +101,13 @@ def make_bern_surface(shape, K_S):
         j = n
         while j < end:
             s[e, j] = flux_at(
-                k, j, u, data, links, opposite, face_nodes, faces, mirrors,
+                k, j, u, data, links, opposite, face_nodes, faces,
+                mirrors,
             )  # fmt: skip
             j = np.uint32(j + Np)
         cuda.syncthreads()
 
-        # L_0 applied to it; then four fields.
+        # L_0 times the flux; then the fluxes of the four fields.
         j = n
         while j < end:
             first = np.uint32(j // Nfp * Nfp)
@@ -118,7 +125,7 @@ def make_bern_surface(shape, K_S):
         cuda.syncthreads()
 
         if end > 0:
-            # A row of E_L times the fluxes of all faces.
+            # One row of E_L times the fluxes of all faces.
             for c in range(4):
                 lifted[c] = real(0)
             v = np.uint32(4 * n)

@@ -1,4 +1,4 @@
-"""Bernstein-Bezier volume kernel: sparse derivatives, four entries a row."""
+"""Bernstein-Bezier volume kernel: four entries per row of D."""
 
 import numpy as np
 
@@ -8,9 +8,10 @@ BITS = 8  # of each entry of a multi-index in a word
 
 
 def make_stored_row(shape):
-    """Device function for row n of D_m: its columns j and values a are loaded.
+    """Device function that loads columns j and values a of D_m's row n.
 
-    columns (4 Np 4,) at (m Np + n) 4, and values (Np 4,), the same for all m.
+    columns (4 Np 4,)  those of row n of D_m from index 4 (m Np + n) on
+    values (Np 4,)     those of row n, the same for all m
     """
     Np = shape.Np
 
@@ -24,15 +25,16 @@ def make_stored_row(shape):
 
 
 def make_computed_row(shape):
-    """Device function for row n of D_m: columns and values from one word.
+    """Device function that computes row n of D_m from one word.
 
-    The end of chan2015, section 4.2.2. columns (Np,) has the multi-index of n,
-    8 bits an entry; values is not used. Column i is the place of a - e_i + e_m
-    in the lattice (dgbook.element.bernstein.lattice_position), but n itself
-    where a_i = 0.
+    The end of chan2015, section 4.2.2. columns (Np,) has the
+    multi-index a of point n, 8 bits per entry; `values` is not used.
+    Column i is the position of a - e_i + e_m in the lattice
+    (dgbook.element.bernstein.lattice_position), or n itself if a_i = 0.
     """
     real = np.dtype(shape.dtype).type
     N, Np = shape.order, shape.Np
+    bits, byte = np.uint32(BITS), np.uint32(255)
 
     @jit(device=True)
     def place(a_1, a_2, a_3):
@@ -47,13 +49,15 @@ def make_computed_row(shape):
     def row(m, n, columns, values, j, a):
         word = columns[n]
         for i in range(4):
-            a_i = np.uint32((word >> np.uint32(i * BITS)) & np.uint32(255))
+            a_i = np.uint32((word >> np.uint32(i * BITS)) & byte)
             a[i] = real(a_i)
             j[i] = n
-            if a_i > 0:  # one less of e_i and one more of e_m, in all bytes
-                moved = np.uint32(word - (1 << i * BITS) + (1 << m * BITS))
-                a_1 = np.uint32((moved >> np.uint32(BITS)) & np.uint32(255))
-                a_2 = np.uint32((moved >> np.uint32(2 * BITS)) & np.uint32(255))
+            if a_i > 0:
+                # Subtract e_i and add e_m, in all bytes at once.
+                less, more = 1 << i * BITS, 1 << m * BITS
+                moved = np.uint32(word - less + more)
+                a_1 = np.uint32((moved >> bits) & byte)
+                a_2 = np.uint32((moved >> np.uint32(2 * BITS)) & byte)
                 a_3 = np.uint32(moved >> np.uint32(3 * BITS))
                 j[i] = place(a_1, a_2, a_3)
 
@@ -61,13 +65,15 @@ def make_computed_row(shape):
 
 
 def make_bern_volume(shape, K_V, make_row=make_stored_row):
-    """Kernel for (-kappa div v, -(1/rho) grad p), one thread a control point.
+    """Kernel for -kappa div v and -(1/rho) grad p.
 
-    chan2015, Algorithm 2. A block of Np x K_V threads works on K_V elements.
-    Row a of D_m has the entries a_0, ..., a_3 for every m (lemma 3.1), so that
-    a thread loads four values once and four columns for each of four m. The
-    fields of a control point stand side by side in shared memory: one load of
-    16 bytes fetches them in fp32. On the mesh (dgbook.nodal.bernstein)
+    chan2015, Algorithm 2. A block of Np x K_V threads works on K_V
+    elements, with one thread per control point. Row a of D_m has the
+    entries a_0, ..., a_3 for every m (lemma 3.1), so that a thread
+    loads four values once, and four columns for each of four m. The
+    four fields of a control point are neighbors in shared memory, where
+    one load of 16 bytes fetches them in fp32. On an element of the mesh
+    (dgbook.nodal.bernstein),
 
         d/dx_d = sum_i dr_i/dx_d (D_i - D_0) / 2,    i = 1, 2, 3.
 
@@ -94,7 +100,7 @@ def make_bern_volume(shape, K_V, make_row=make_stored_row):
         k = np.uint32(cuda.blockIdx.x * K_V + e)
         size = np.uint32(u.size // 4)
         K, p = np.uint32(size // Np), np.uint32(k * Np + n)
-        # The fields come to shared memory.
+        # Load the fields into shared memory.
         if k < K:
             for c in range(4):
                 s[e, n, c] = u[c * size + p]
@@ -105,13 +111,18 @@ def make_bern_volume(shape, K_V, make_row=make_stored_row):
             for m in range(4):
                 row(m, n, columns, values, j, a)
                 for c in range(4):
-                    D[m, c] = a[0] * s[e, j[0], c] + a[1] * s[e, j[1], c]
-                    D[m, c] += a[2] * s[e, j[2], c] + a[3] * s[e, j[3], c]
-            # From barycentric coordinates to x, y, z.
+                    D[m, c] = (
+                        a[0] * s[e, j[0], c] + a[1] * s[e, j[1], c]
+                    )
+                    D[m, c] += (
+                        a[2] * s[e, j[2], c] + a[3] * s[e, j[3], c]
+                    )
+            # From barycentric coordinates to x, y and z.
             g = np.uint32(9 * k)
             for c in range(4):
                 for d in range(3):
-                    gradient[c, d] = rst_xyz[g + d] * (D[1, c] - D[0, c])
+                    r = rst_xyz[g + d]
+                    gradient[c, d] = r * (D[1, c] - D[0, c])
                     for m in range(2, 4):
                         r = rst_xyz[g + 3 * (m - 1) + d]
                         gradient[c, d] += r * (D[m, c] - D[0, c])

@@ -1,4 +1,4 @@
-"""The fused Bernstein-Bezier kernel: a whole stage in one pass over memory."""
+"""The fused Bernstein-Bezier kernel: a stage in one pass."""
 
 import numpy as np
 
@@ -6,38 +6,44 @@ from dgbook.gpu import cuda, jit
 from dgbook.gpu.limits import WARP
 from dgbook.nodal.trace import WAYS
 
-GHOST = 24  # the way to meet that means the boundary
+GHOST = 24  # the `way` of faces on the boundary
 GEOMETRY = 20  # numbers per element
-HALF = 16  # bits of a position in a word
-BYTES = 16  # of a point
+HALF = 16  # bits per position; a word has two
+BYTES = 16  # bytes per point
 
 
 @jit(device=True)
 def place(word, half, first):
-    """Where the point is, behind the first, whose position is half of a word.
+    """Index of the point whose position is in this half of a word.
 
-    Positions are in bytes.
+    Positions count bytes from the first point.
     """
     position = (word >> np.uint32(HALF * half)) & np.uint32(65535)
     return np.uint32(first + position // np.uint32(BYTES))
 
 
 def make_flux(shape):
-    """Device function for kappa Fs s, the scalar that is lifted from a face.
+    """Device function for the flux kappa Fs s at a point of a face.
 
-    s = a [p] - b n.[v] at point j of face f of element k, whose own numbers are
-    quads[v]. The points are numbered from the face's last vertex.
+    s = a [p] - b n.[v] at point j of face f of element k, whose fields
+    there are quads[v]. The points are numbered from the face's last
+    vertex.
     """
     Np, Nfp = shape.Np, shape.Nfp
 
     @jit(device=True)
     def inward(f, x, y, z):  # J grad(l_f) . v: the normal velocity
-        return -(x + y + z) if f == 0 else (x if f == 1 else y if f == 2 else z)
+        if f == 0:
+            return -(x + y + z)
+        return x if f == 1 else y if f == 2 else z
 
     @jit(device=True)
-    def flux_at(k, f, j, quads, v, u, data, links, opposite, geometry, walls):
-        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
-        # p, and the velocity that flows in, on either side of the face.
+    def flux_at(
+        k, f, j, quads, v, u, data, links, opposite, geometry, walls
+    ):
+        link = links[4 * k + f]
+        way, neighbor = link % WAYS, link // WAYS
+        # p and the inflow on both sides of the face.
         p = quads[v, 0]
         inner = inward(f, quads[v, 1], quads[v, 2], quads[v, 3])
         if way < GHOST:
@@ -58,7 +64,7 @@ def make_flux(shape):
 
 
 def make_meet(plan):
-    """Device function for a barrier of a team."""
+    """Device function for a barrier of the threads of one team."""
     lanes = plan.lanes
 
     @jit(device=True)
@@ -72,10 +78,12 @@ def make_meet(plan):
 
 
 def make_sweep(shape, plan):
-    """Device function that makes slices quads[S] out of fluxes quads[F].
+    """Device function for the slices of the lift.
 
-    t[h] are the fluxes at point j = point[h] of a face, of row r; then they are
-    what the slices have there.
+    It computes the slices, from quads[S] on, from the fluxes, from
+    quads[F] on. t[h] holds the fluxes on the four faces at point
+    j = point[h], in row r of a face, and then the slices' values at
+    this point.
     """
     real = np.dtype(shape.dtype).type
     N, Np, Nfp, lanes = shape.order, shape.Np, shape.Nfp, plan.lanes
@@ -84,16 +92,18 @@ def make_sweep(shape, plan):
 
     @jit(device=True)
     def sweep(t, point, quads, lane, F, S, nodes, squares):
-        # From six neighbors on the face.
-        for h in range(rounds):  # slice 0: L_0
+        # Slice 0: L_0, from six neighbors on the face. Where a neighbor
+        # is missing, c is 0, and some other number is read.
+        for h in range(rounds):
             i, j = np.uint32(lane + h * lanes), point[h]
             if j < Nfp:
                 r = np.uint32(nodes[4 * j] >> np.uint32(HALF))
-                v, w = np.uint32(F + i), np.uint32(S + i // Nfp * Np + j)
+                v = np.uint32(F + i)
+                w = np.uint32(S + i // Nfp * Np + j)
                 c_0, c_1 = squares[4 * j], squares[4 * j + 1]
                 c_2 = squares[4 * j + 2]
                 up, down = np.uint32(v - r), np.uint32(v + r)
-                for f in range(4):  # where c is 0 some other number is read
+                for f in range(4):
                     x = (c_0 + c_1 + c_2 + spread) * t[h, f]
                     x += c_0 * (quads[v - 1, f] + quads[up - 1, f])
                     x += c_1 * (quads[v + 1, f] + quads[up, f])
@@ -101,9 +111,10 @@ def make_sweep(shape, plan):
                     t[h, f] = x
                 for f in range(4):
                     quads[w, f] = t[h, f]
-        # Slice by slice, each from the one before.
+        # Each slice from the one before; the next one has
+        # 1 + ... + rest points.
         rest, old, new = np.uint32(N), S, np.uint32(S + Nfp)
-        while rest > 0:  # the next slice has 1 + ... + rest points
+        while rest > 0:
             meet()
             count = np.uint32(rest * (rest + 1) // 2)
             for h in range(rounds):
@@ -113,7 +124,8 @@ def make_sweep(shape, plan):
                     p = np.uint32(i // Nfp * Np + j)
                     down, w = np.uint32(old + p + r), np.uint32(new + p)
                     for f in range(4):
-                        t[h, f] += quads[down + 1, f] + quads[down + 2, f]
+                        x = quads[down + 1, f] + quads[down + 2, f]
+                        t[h, f] += x
                     for f in range(4):
                         quads[w, f] = t[h, f]
             old, new = new, np.uint32(new + count)
@@ -123,7 +135,7 @@ def make_sweep(shape, plan):
 
 
 def make_points(shape):
-    """Device functions for a derivative of degree N - 1 and for du/dt."""
+    """Device functions for derivatives and for du/dt at one point."""
     real = np.dtype(shape.dtype).type
     zero = real(0)
 
@@ -142,7 +154,7 @@ def make_points(shape):
 
     @jit(device=True)
     def rate_at(d, s, quads, n, rows, weights, v, w, geometry, g):
-        # Raise derivatives to degree N, and gather what was lifted.
+        # Elevate derivatives to degree N, and gather the lifted flux.
         for c in range(4):
             d[c] = zero
         for j in range(4):
@@ -152,11 +164,12 @@ def make_points(shape):
                 d[c] += factor * quads[q, c]
             q = place(rows[4 * n + 2 + j // 2], j % 2, w)
             s[j] = weights[8 * n + 4 + j] * quads[q, j]
-        # The lifted jumps change grad p, too; then the metric.
+        # The lifted flux also changes grad p; then apply the metric.
         for m in range(1, 4):
             d[m] += geometry[g + 8] * s[0] - geometry[g + 8 + m] * s[m]
         x, y, z = d[1], d[2], d[3]
-        g12, g13, g23 = geometry[g + 13], geometry[g + 14], geometry[g + 16]
+        g12, g13 = geometry[g + 13], geometry[g + 14]
+        g23 = geometry[g + 16]
         d[0] = geometry[g + 18] * d[0] + ((s[0] + s[1]) + (s[2] + s[3]))
         d[1] = geometry[g + 12] * x + g12 * y + g13 * z
         d[2] = g12 * x + geometry[g + 15] * y + g23 * z
@@ -168,15 +181,18 @@ def make_points(shape):
 def make_bernstein_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    From memory it has to read u and res once and write new and res once, 4
-    words per degree of freedom; neighbors' points, and u for the update, are
-    found again in the caches. Where a = 0 it does not read res, where b = 0 not
-    write new. The state holds p and J grad(l_m) . v, m = 1, 2, 3, point by
-    point. A team of plan.lanes threads works on plan.elements elements; if it
-    is a warp, it waits for no other. Its quadruples in shared memory: from D on
-    derivatives in degree N - 1, from F on fluxes on four faces, from U on the
-    state and, at the end, du/dt, from S on the slices of the lift, of which
-    bernstein_fused/lift.cuh tells how they follow each other.
+    It has to read u and res once from memory and to write new and res
+    once, 4 words per degree of freedom; neighbors' points, and u for
+    the update, are found again in the caches. If a = 0 it does not read
+    res, and if b = 0 it does not write new. The state holds p and J
+    grad(l_m) . v, m = 1, 2, 3, point by point.
+
+    A team of plan.lanes threads works on plan.elements elements; if the
+    team is a warp, it never waits for other warps. Its shared memory
+    holds quadruples: derivatives of degree N - 1 from D on; fluxes on
+    the four faces from F on; the state, and at the end du/dt, from U
+    on; the slices of the lift from S on. bernstein_fused/lift.cuh says
+    how one slice follows from another.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, lower = shape.Np, shape.Nfp, shape.Np - shape.Nfp
@@ -184,13 +200,14 @@ def make_bernstein_fused(shape, plan):
     faces, rounds = elements * Nfp, -(-elements * Nfp // lanes)
     points, size = elements * Np, elements * (lower + Nfp + 2 * Np)
     every, zero, none = teams * size, real(0), np.uint32(Nfp)
-    flux_at, (differentiate, rate_at) = make_flux(shape), make_points(shape)
+    flux_at = make_flux(shape)
+    differentiate, rate_at = make_points(shape)
     meet, sweep = make_meet(plan), make_sweep(shape, plan)
 
     @jit
     def bernstein_fused(
-        u, data, links, opposite, nodes, squares, corners, rows, weights,
-        geometry, boundary, res, new, a, b, dt,
+        u, data, links, opposite, nodes, squares, corners, rows,
+        weights, geometry, boundary, res, new, a, b, dt,
     ):  # fmt: skip
         quads = cuda.shared.array((every, 4), real, alignment=16)
         t = cuda.local.array((rounds, 4), real)
@@ -202,16 +219,17 @@ def make_bernstein_fused(shape, plan):
         D = np.uint32(team * size)
         F = np.uint32(D + elements * lower)
         U, S = np.uint32(F + faces), np.uint32(F + faces + points)
-        # The team's states come to shared memory.
+        # Load the team's states into shared memory.
         i, start = lane, np.uint32(4 * first * Np)
         while i < 4 * points:
             quads[U + i // 4, i % 4] = u[start + i]
             i = np.uint32(i + lanes)
         meet()
-        # Derivatives in degree N - 1.
+        # Derivatives of degree N - 1.
         i = lane
         while i < elements * lower:
-            n, v = np.uint32(2 * (i % lower)), np.uint32(U + i // lower * Np)
+            n = np.uint32(2 * (i % lower))
+            v = np.uint32(U + i // lower * Np)
             w = np.uint32(D + i)
             differentiate(quads, corners[n], corners[n + 1], v, w)
             i = np.uint32(i + lanes)
@@ -221,11 +239,12 @@ def make_bernstein_fused(shape, plan):
             e, j = np.uint32(i // Nfp), np.uint32(i % Nfp)
             point[h] = j if i < faces else none
             if point[h] < none:
+                k, w = np.uint32(first + e), np.uint32(U + e * Np)
                 for f in range(4):
-                    v = place(nodes[4 * j + f], 0, np.uint32(U + e * Np))
+                    v = place(nodes[4 * j + f], 0, w)
                     t[h, f] = squares[4 * j + 3] * flux_at(
-                        np.uint32(first + e), f, j, quads, v, u, data, links,
-                        opposite, geometry, boundary)  # fmt: skip
+                        k, f, j, quads, v, u, data, links, opposite,
+                        geometry, boundary)  # fmt: skip
                 for f in range(4):
                     quads[F + i, f] = t[h, f]
         meet()

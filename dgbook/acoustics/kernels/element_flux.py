@@ -1,4 +1,4 @@
-"""The nodal flux kernel of the element-per-thread path: numerical fluxes to global memory."""
+"""The nodal flux kernel of the path with one thread per element."""
 
 import numpy as np
 
@@ -7,14 +7,15 @@ from dgbook.gpu import cuda, jit
 
 
 def make_element_flux(shape, plan):
-    """Kernel for what the faces lift, K_S threads per block, one per element.
+    """Kernel that stores the numerical fluxes, one thread per element.
 
-    chan2015, section 4.2.1: since the lift wants the values of all face nodes
-    of an element one after another, the fluxes need a kernel of their own. The
-    second dimension of the grid goes through the 4 Nfp face nodes, so that a
-    block sees one node of one face of neighboring elements.
+    chan2015, section 4.2.1. A thread of the lift kernel needs the
+    fluxes at all face nodes of its element, one after another, so they
+    are computed by a kernel of their own. A block has K_S threads. The
+    grid's second dimension counts the 4 Nfp face nodes, so that a block
+    treats the same node of the same face of K_S neighboring elements.
 
-    Arguments are those of `make_nodal_flux`, and, flat,
+    The arguments are those of `make_nodal_flux`, and, flat,
 
     flux (4 4Nfp K,)  written
     """
@@ -23,17 +24,19 @@ def make_element_flux(shape, plan):
     nodal_flux = make_nodal_flux(shape, False)
 
     @jit
-    def element_flux(u, data, links, opposite, face_nodes, faces, mirrors,
-                     flux):  # fmt: skip
+    def element_flux(
+        u, data, links, opposite, face_nodes, faces, mirrors, flux
+    ):
         jump = cuda.local.array(4, real)
         k = np.uint32(cuda.blockIdx.x * T + cuda.threadIdx.x)
         m = np.uint32(cuda.blockIdx.y)
         K, size = np.uint32(links.size // 4), np.uint32(flux.size // 4)
         if k < K:
-            # One face node's numbers, to where the lift reads them.
+            # Store the four fluxes of a face node where the lift reads.
             p, vx, vy, vz = nodal_flux(
-                k, np.uint32(m // Nfp), np.uint32(m % Nfp), jump, u, data,
-                links, opposite, face_nodes, faces, mirrors)  # fmt: skip
+                k, np.uint32(m // Nfp), np.uint32(m % Nfp), jump, u,
+                data, links, opposite, face_nodes, faces, mirrors,
+            )  # fmt: skip
             i = np.uint32(m * K + k)
             flux[i], flux[size + i] = p, vx
             flux[2 * size + i], flux[3 * size + i] = vy, vz

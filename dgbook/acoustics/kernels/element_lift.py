@@ -1,4 +1,4 @@
-"""The nodal lift kernel with a thread for each element: a blocked matrix product."""
+"""The nodal lift kernel with one thread per element."""
 
 import numpy as np
 
@@ -6,17 +6,18 @@ from dgbook.gpu import cuda, jit
 
 
 def make_element_lift(shape, plan):
-    """Kernel that adds the lifted fluxes to du/dt, a thread per element.
+    """Kernel that adds the lifted fluxes, one thread per element.
 
-    Blocked as `make_element_volume`: K_S threads put a sub-block of the lift,
-    `rows` by `columns`, into shared memory and apply it to an element each,
-    one value of each field at a time.
+    A matrix product, blocked as in `make_element_volume`: K_S threads
+    load a sub-block of LIFT, `rows` by `columns`, into shared memory,
+    and each applies it to its element, one value of each field at a
+    time.
 
     Arguments, all flat:
 
-    flux (4 4Nfp K,)   of `make_element_flux`
-    lift (4 Nfp rows,) LIFT, column by column; zeros fill up the columns to
-                       whole blocks of rows
+    flux (4 4Nfp K,)   the output of `make_element_flux`
+    lift (4 Nfp rows,) LIFT, column by column; zeros fill the columns up
+                       to whole blocks of rows
     out (4 Np K,)      du/dt, to which the kernel adds
     """
     real = np.dtype(shape.dtype).type
@@ -29,10 +30,12 @@ def make_element_lift(shape, plan):
         L = cuda.shared.array(entries, real, alignment=16)
         du = cuda.local.array((rows, 4), real)
         x = np.uint32(cuda.threadIdx.x)
-        size, values = np.uint32(out.size // 4), np.uint32(flux.size // 4)
+        size = np.uint32(out.size // 4)
+        values = np.uint32(flux.size // 4)
         K = np.uint32(values // Nf)
         element = np.uint32(cuda.blockIdx.x * T + x)
-        k = np.uint32(min(element, K - 1))  # the last block may have too many
+        # Spare threads of the last block repeat the last element.
+        k = np.uint32(min(element, K - 1))
         row = np.uint32(cuda.blockIdx.y * rows)
         while row < Np:
             for r in range(rows):
@@ -40,7 +43,7 @@ def make_element_lift(shape, plan):
                     du[r, c] = real(0)
             first = np.uint32(0)
             while first < Nf:
-                # A sub-block of LIFT comes to shared memory.
+                # Load a sub-block of LIFT into shared memory.
                 cuda.syncthreads()
                 i = x
                 while i < entries:
@@ -49,7 +52,7 @@ def make_element_lift(shape, plan):
                         L[i] = lift[m * padded + row + i % rows]
                     i = np.uint32(i + T)
                 cuda.syncthreads()
-                # Its columns times one value of each field at a time.
+                # Each of its columns times one value of each field.
                 m = np.uint32(0)
                 while m < columns and first + m < Nf:
                     i = np.uint32((first + m) * K + k)
@@ -60,7 +63,7 @@ def make_element_lift(shape, plan):
                             du[r, c] += L[q + r] * v
                     m = np.uint32(m + 1)
                 first = np.uint32(first + columns)
-            # Added to du/dt.
+            # Add the sums to du/dt.
             for r in range(rows):
                 if element < K and row + r < Np:
                     i = np.uint32((row + r) * K + k)

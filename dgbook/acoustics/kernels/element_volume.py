@@ -1,4 +1,4 @@
-"""The nodal volume kernel with a thread for each element: a blocked matrix product."""
+"""The nodal volume kernel with one thread per element."""
 
 import numpy as np
 
@@ -6,19 +6,22 @@ from dgbook.gpu import cuda, jit
 
 
 def make_element_volume(shape, plan):
-    """Kernel for (-kappa div v, -1/rho grad p), a thread per element.
+    """Kernel for -kappa div v and -1/rho grad p.
 
-    chan2015, section 4.2.1, after sgemm: K_V threads put sub-blocks of the
-    derivative matrices, `rows` by `columns`, into shared memory and apply them
-    to an element each. A thread loads one value of each field at a time and
-    increments 12 derivatives at all rows of the sub-block, in registers. The
-    second dimension of the grid shares out the blocks of rows.
+    chan2015, section 4.2.1, with one thread per element: a matrix
+    product, blocked like sgemm. K_V threads load sub-blocks of the
+    derivative matrices, `rows` by `columns`, into shared memory, and
+    each applies them to its element. It loads one value of each field
+    at a time and adds to 12 derivatives at all rows of the sub-block,
+    in registers. The grid's second dimension distributes the blocks of
+    rows.
 
     Arguments, all flat:
 
-    u (4 Np K,)             the state, an element next to an element
-    derivative (3 Np rows,) column by column those of D_r, D_s and D_t, each
-                            filled up by zeros to whole blocks of rows
+    u (4 Np K,)             the state; elements are neighbors in memory
+    derivative (3 Np rows,) the columns of D_r, D_s and D_t,
+                            alternating, each filled up with zeros to
+                            whole blocks of rows
     rst_xyz (9 K,)          all dr_0/dx_0, then all dr_0/dx_1, ...
     material (2 K,)         all kappa, then all 1/rho
     out (4 Np K,)           written
@@ -34,7 +37,8 @@ def make_element_volume(shape, plan):
         x = np.uint32(cuda.threadIdx.x)
         K, size = np.uint32(material.size // 2), np.uint32(u.size // 4)
         element = np.uint32(cuda.blockIdx.x * T + x)
-        k = np.uint32(min(element, K - 1))  # the last block may have too many
+        # Spare threads of the last block repeat the last element.
+        k = np.uint32(min(element, K - 1))
         row = np.uint32(cuda.blockIdx.y * rows)
         while row < Np:
             for r in range(rows):
@@ -43,7 +47,7 @@ def make_element_volume(shape, plan):
                         du[r, c, j] = real(0)
             first = np.uint32(0)
             while first < Np:
-                # A sub-block of the three D comes to shared memory.
+                # Load a sub-block of the three D into shared memory.
                 cuda.syncthreads()
                 i = x
                 while i < entries:
@@ -52,7 +56,7 @@ def make_element_volume(shape, plan):
                         D[i] = derivative[m * padded + row + i % rows]
                     i = np.uint32(i + T)
                 cuda.syncthreads()
-                # Its columns times one value of each field at a time.
+                # Each of its columns times one value of each field.
                 m = np.uint32(0)
                 while m < columns and first + m < Np:
                     i = np.uint32((first + m) * K + k)
@@ -75,7 +79,8 @@ def make_element_volume(shape, plan):
                             metric = rst_xyz[(3 * j + a) * K + k]
                             gradient += metric * du[r, 0, j]
                             divergence += metric * du[r, 1 + a, j]
-                        out[(1 + a) * size + i] = -material[K + k] * gradient
+                        rate = -material[K + k] * gradient
+                        out[(1 + a) * size + i] = rate
                     out[i] = -material[k] * divergence
             row = np.uint32(row + cuda.gridDim.y * rows)
 

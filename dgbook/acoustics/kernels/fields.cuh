@@ -2,9 +2,10 @@
 //
 // Before it is included: memory.cuh.
 
-constexpr int WORDS = 4 / WIDTH;                // VECTORs that four numbers fill
+constexpr int WORDS = 4 / WIDTH;   // VECTORs that four numbers fill
 
-// The four numbers of a node; the second VECTOR lies so many further on.
+// Load the four numbers of a node; in fp64, the second VECTOR is
+// `further` VECTORs behind the first.
 __device__ void fields(REAL (&to)[4], const VECTOR* from, int further)
 {
 #pragma unroll

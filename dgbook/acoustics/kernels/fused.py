@@ -1,24 +1,25 @@
-"""The fused kernel: a whole stage of nodal DG in one pass over memory."""
+"""The fused kernel: a stage of nodal DG in one pass over memory."""
 
 import numpy as np
 
 from dgbook.gpu import cuda, jit
 from dgbook.nodal.trace import WAYS
 
-GHOST = 24  # the way to meet that means the boundary
+GHOST = 24  # the `way` of faces on the boundary
 GEOMETRY = 20
-"""Words per element: (J / rho) grad r_i . grad r_j, six for i <= j; kappa / J;
-one unused; of each face two weights, of [p] and of what flows in; of each face
-what the lifted number is multiplied by in -grad p."""
+"""Words per element: (J / rho) grad r_i . grad r_j, six for i <= j;
+kappa / J; one unused word; two weights per face, of [p] and of the
+inflow; one factor per face, of the lifted number in -grad p."""
 
 
 def make_flux(shape):
-    """Device functions for what flows in and for what a face node lifts.
+    """Device function for the flux, one number per face node.
 
-    W_f = J grad r_f . v flows in through face f = 1, 2, 3 and minus their sum
-    through face 0; on the neighbor's side of the face likewise. What point i of
-    face f of element k lifts is a sJ [p] - b (W_f + W_f'), where node v is the
-    element's own.
+    The inflow through face f = 1, 2, 3 is W_f = J grad r_f . v, and
+    through face 0 minus the sum of these three; on the neighbor's side
+    of the face it is defined in the same way. The flux at point i of
+    face f of element k, whose fields there begin at state[v], is a sJ
+    [p] - b (W_f + W_f').
     """
     w1, w2, w3 = (shape.place(c) for c in (1, 2, 3))
     size, Nfp, width = shape.size, shape.Nfp, shape.width
@@ -30,14 +31,17 @@ def make_flux(shape):
         return field[v + (w1 if f == 1 else w2 if f == 2 else w3)]
 
     @jit(device=True)
-    def flux_at(k, f, i, state, v, u, data, links, opposite, geometry,
-                boundary):  # fmt: skip
-        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
-        # What the element itself has, and lets in.
+    def flux_at(
+        k, f, i, state, v, u, data, links, opposite, geometry, boundary
+    ):
+        link = links[4 * k + f]
+        way, neighbor = link % WAYS, link // WAYS
+        # The pressure and the inflow on this element's side.
         p, into = state[v], inflow(f, state, v)
-        # What the other side has more of p, and lets in as well.
+        # The jump of p, and the inflow from both sides.
         if way < GHOST:
-            w = np.uint32(neighbor * size + width * opposite[way * Nfp + i])
+            node = opposite[way * Nfp + i]
+            w = np.uint32(neighbor * size + width * node)
             more, both = u[w] - p, into + inflow(way // 6, u, w)
         else:  # u^+ = M u^- + g
             m, faces = 5 * neighbor, data.size // (4 * Nfp)
@@ -53,13 +57,14 @@ def make_flux(shape):
 
 
 def make_columns(shape, plan):
-    """Device function that adds to c what a column of D makes of the fields.
+    """Device function that adds one column of -D times the fields to c.
 
-    The entries are those of -D: c[.., 0] is -div v, c[.., 1:4] is -grad p along
-    the reference axes. With contravariant velocities that takes 6 products.
+    c[.., 0] sums -div v, and c[.., 1:4] sums -grad p along the
+    reference axes. With contravariant velocities they take 6 products.
     """
     w1, w2, w3 = (shape.place(c) for c in (1, 2, 3))
-    inline, nodes, size = plan.elements_inline, plan.nodes_inline, shape.size
+    inline, nodes = plan.elements_inline, plan.nodes_inline
+    size = shape.size
     lanes = -(-shape.Np // nodes)
 
     @jit(device=True)
@@ -84,15 +89,18 @@ def make_columns(shape, plan):
 def make_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    From memory it has to read u and res once and write new and res once, 4
-    words per degree of freedom; neighbors' nodes, and u for the update, are found
-    again in the caches. Where a = 0 it does not read res, where b = 0 not write
-    new. The state holds p and W_i = J grad r_i . v. A row of threads works on
-    plan.elements_inline elements, a thread on plan.nodes_inline nodes of each.
+    It has to read u and res once from memory and to write new and res
+    once, 4 words per degree of freedom; neighbors' nodes, and u for the
+    update, are found again in the caches. If a = 0 it does not read
+    res, and if b = 0 it does not write new. The state holds p and
+    W_i = J grad r_i . v. A row of threads works on plan.elements_inline
+    elements, and each thread on plan.nodes_inline nodes of each of
+    them.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, zero = shape.Np, shape.Nfp, real(0)
-    rows, inline, nodes = plan.rows, plan.elements_inline, plan.nodes_inline
+    inline, nodes = plan.elements_inline, plan.nodes_inline
+    rows = plan.rows
     lanes, unroll = -(-Np // nodes), plan.unroll
     size, points, column = shape.size, 4 * Nfp, 3 * nodes * lanes
     threads, elements, width = rows * lanes, rows * inline, shape.width
@@ -101,17 +109,20 @@ def make_fused(shape, plan):
     flux_at, add_column = make_flux(shape), make_columns(shape, plan)
 
     @jit
-    def fused(u, data, links, opposite, face_nodes, geometry, boundary,
-              derivative, lift, res, new, a, b, dt):  # fmt: skip
+    def fused(
+        u, data, links, opposite, face_nodes, geometry, boundary,
+        derivative, lift, res, new, a, b, dt
+    ):  # fmt: skip
         state = cuda.shared.array(state_words, real)
         flux = cuda.shared.array(flux_words, real)
         c = cuda.local.array((nodes, inline, 4), real)
         lifted = cuda.local.array((nodes, inline), real)
-        lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
+        lane = np.uint32(cuda.threadIdx.x)
+        row = np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
         first = np.uint32(cuda.blockIdx.x * elements)
         element = np.uint32(row * inline)
-        # The block's states come to shared memory; sums begin at zero.
+        # Load the block's states into shared memory; zero the sums.
         p = thread
         while p < state_words:
             state[p] = u[first * size + p]
@@ -121,18 +132,20 @@ def make_fused(shape, plan):
                 for x in range(4):
                     c[i, e, x] = zero
         cuda.syncthreads()
-        # One number per face node is what will be lifted.
+        # The flux: one number per face node.
         p = thread
         while p < flux_words:
             e, f = np.uint32(p // points), np.uint32(p // Nfp % 4)
             i = np.uint32(p % Nfp)
             v = np.uint32(e * size + width * face_nodes[f * Nfp + i])
-            flux[p] = flux_at(np.uint32(first + e), f, i, state, v, u, data,
-                              links, opposite, geometry, boundary)  # fmt: skip
+            flux[p] = flux_at(
+                np.uint32(first + e), f, i, state, v, u, data, links,
+                opposite, geometry, boundary)  # fmt: skip
             p = np.uint32(p + threads)
         cuda.syncthreads()
 
-        # Lift face by face: into div v, and along the normal into grad p.
+        # Lift face by face, into div v and, along the normal, into
+        # grad p.
         for f in range(4):
             for i in range(nodes):
                 for e in range(inline):
@@ -142,7 +155,8 @@ def make_fused(shape, plan):
                 for i in range(nodes):
                     l = lift[(j * nodes + i) * lanes + lane]
                     for e in range(inline):
-                        lifted[i, e] += l * flux[(element + e) * points + j]
+                        k = (element + e) * points + j
+                        lifted[i, e] += l * flux[k]
                 j = np.uint32(j + 1)
             for e in range(inline):
                 q = geometry[(first + element + e) * GEOMETRY + 16 + f]
@@ -151,27 +165,34 @@ def make_fused(shape, plan):
                     for x in range(1, 4):
                         if f == 0 or f == x:
                             c[i, e, x] += q * lifted[i, e]
-        # -div v and -grad p at this thread's nodes.
+        # Add -div v and -grad p at this thread's nodes.
         m, d, v = np.uint32(0), lane, np.uint32(element * size)
         while m < Np:
             add_column(c, derivative, d, state, v)
-            if unroll > 1:  # so that more loads are under way
+            if unroll > 1:  # so that more loads are in flight
                 add_column(c, derivative, d + column, state, v + width)
             if unroll > 2:
-                add_column(c, derivative, d + 2 * column, state, v + 2 * width)
-                add_column(c, derivative, d + 3 * column, state, v + 3 * width)
+                add_column(
+                    c, derivative, d + 2 * column, state, v + 2 * width
+                )
+                add_column(
+                    c, derivative, d + 3 * column, state, v + 3 * width
+                )
             if unroll > 4:
-                add_column(c, derivative, d + 4 * column, state, v + 4 * width)
+                add_column(
+                    c, derivative, d + 4 * column, state, v + 4 * width
+                )
             m = np.uint32(m + unroll)
             d = np.uint32(d + unroll * column)
             v = np.uint32(v + unroll * width)
         cuda.syncthreads()
 
-        # To du/dt.
-        for e in range(inline):  # du/dt takes the place of the state
+        # du/dt replaces the states.
+        for e in range(inline):
             g = np.uint32((first + element + e) * GEOMETRY)
-            g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
-            g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
+            g11, g12 = geometry[g], geometry[g + 1]
+            g13, g22 = geometry[g + 2], geometry[g + 3]
+            g23, g33 = geometry[g + 4], geometry[g + 5]
             for i in range(nodes):
                 n = np.uint32(lane + i * lanes)
                 v = np.uint32((element + e) * size + width * n)

@@ -1,4 +1,4 @@
-"""The nodal volume kernel with a thread for each node."""
+"""The nodal volume kernel with one thread per node."""
 
 import numpy as np
 
@@ -6,19 +6,21 @@ from dgbook.gpu import cuda, jit
 
 
 def make_node_volume(shape, plan):
-    """Kernel for (-kappa div v, -1/rho grad p), a thread per node.
+    """Kernel for -kappa div v and -1/rho grad p, one thread per node.
 
-    chan2015, section 4.2.1: Np x K_V threads work on K_V elements. They put the
-    fields into shared memory, node by node, so that one wide load fetches all
-    four. Each takes one row of the three derivative matrices, column by column:
-    3 entries, loaded through the caches, serve 4 fields. The metric turns these
-    12 derivatives into divergence and gradient.
+    chan2015, section 4.2.1: Np x K_V threads work on K_V elements. They
+    load the fields into shared memory, node by node, so that one wide
+    load fetches all four. Each thread multiplies them by its row of the
+    three derivative matrices; in each column, 3 entries, loaded through
+    the caches, serve 4 fields. The metric turns these 12 derivatives
+    into divergence and gradient.
 
     Arguments, all flat:
 
-    u (4 K Np,)            the state, a node next to a node
-    derivative (3 Np Np,)  D_r, D_s, D_t, each column by column: neighboring
-                           threads read neighboring words
+    u (4 K Np,)            the state; nodes are neighbors in memory
+    derivative (3 Np Np,)  D_r, D_s and D_t, each column by column, so
+                           that neighboring threads read neighboring
+                           words
     rst_xyz (9 K,)         dr_i/dx_d of each element
     material (2 K,)        kappa and 1/rho of each element
     out (4 K Np,)          written
@@ -35,7 +37,7 @@ def make_node_volume(shape, plan):
         k = np.uint32(cuda.blockIdx.x * K_V + e)
         K, size = np.uint32(material.size // 2), np.uint32(u.size // 4)
         i = np.uint32(k * Np + n)
-        # The fields come to shared memory.
+        # Load the fields into shared memory.
         for c in range(4):
             if k < K:
                 s[e * Np + n, c] = u[c * size + i]
@@ -44,7 +46,7 @@ def make_node_volume(shape, plan):
         cuda.syncthreads()
 
         if k < K:
-            # A row of each D times the element's four fields.
+            # One row of each D times the element's four fields.
             m = np.uint32(0)
             while m < Np:
                 for j in range(3):
@@ -60,7 +62,8 @@ def make_node_volume(shape, plan):
                     metric = rst_xyz[9 * k + 3 * j + a]
                     gradient += metric * du[0, j]
                     divergence += metric * du[1 + a, j]
-                out[(1 + a) * size + i] = -material[2 * k + 1] * gradient
+                rate = -material[2 * k + 1] * gradient
+                out[(1 + a) * size + i] = rate
             out[i] = -material[2 * k] * divergence
 
     return node_volume

@@ -22,7 +22,7 @@ from dgbook.acoustics.reference import Operator
 from dgbook.element import BernsteinElement, multi_indices
 from dgbook.element.bernstein import lattice_position
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.plan import choose, require_legal
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
 from dgbook.mesh.geometry import map_derivatives
@@ -221,18 +221,18 @@ class BernsteinFusedLauncher(FusedStage):
         self.arrays |= self._on_device(integers, {})
         self._load(plan)
 
-    def _load(self, plan: BernsteinFusedPlan) -> None:
-        require_legal(plan, self.shape, self.device.compute_capability)
-        self.plan = plan
-        for name in ("squares", "weights"):
-            table = self.lookup[name]
-            if plan.language == "cuda":
-                table = by_vectors(table, self.shape.itemsize)
-            self.arrays = self.arrays | {name: self._flat(table, self.real)}
-        self.kernel = kernel(self.shape, plan)
+    def _of_plan(self, plan: BernsteinFusedPlan) -> dict[str, Any]:
+        reals = {name: self.lookup[name] for name in ("squares", "weights")}
+        if plan.language == "cuda":
+            itemsize = self.shape.itemsize
+            reals = {name: by_vectors(table, itemsize) for name, table in reals.items()}
+        return self._on_device({}, reals)
+
+    def _kernel(self, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
+        return kernel(self.shape, plan)
 
     def _launch(self) -> tuple[int, int, int]:
-        blocks = -(-self.K // self.plan.elements_of_block)
+        blocks = -(-self.operator.mesh.owned // self.plan.elements_of_block)
         return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)
 
     # -- states ----------------------------------------------------------------------------
@@ -246,10 +246,19 @@ class BernsteinFusedLauncher(FusedStage):
         state[: self.K] = planes.reshape(self.K, -1)
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
+        mesh = self.operator.mesh
+        x = map_derivatives(mesh.vertices, mesh.elements[elements])
+        matrices = np.zeros((len(elements), 4, 4))
+        matrices[:, 0, 0] = 1
+        matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] / 2 * np.linalg.inv(x)
+        return matrices
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np, together, field = self.shape.Np, self._together, np.arange(len(FIELDS))[:, None]
+        plane = field // together * (together * Np) + field % together
+        return len(FIELDS) * Np, plane + together * np.arange(Np)
 
     def part(self, states: Any, places: slice) -> Any:
         """States of control points, flat (..., entries), at some places: (..., 4, places, Np)."""

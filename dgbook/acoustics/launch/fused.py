@@ -146,10 +146,19 @@ class FusedLauncher(NodalStage):
         state[:K] = planes.reshape(K, -1)
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
+        mesh = self.operator.mesh
+        x = map_derivatives(mesh.vertices, mesh.elements[elements])
+        matrices = np.zeros((len(elements), 4, 4))
+        matrices[:, 0, 0] = 1
+        matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
+        return matrices
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        shape = self.shape
+        fields = np.array([shape.place(field) for field in range(4)])
+        return shape.size, fields[:, None] + shape.width * np.arange(shape.Np)
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 4, places, Np) on the device."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from dgbook.acoustics.solver import Solver
-from dgbook.cli.output import uneven, write_vtu
+from dgbook.cli.output import Shown
 
 
-def write_fields(path: Path, solver: Solver, u: np.ndarray) -> None:
-    """Write a state (4, K, Np): pressure, velocity, and the medium where it is not uniform."""
-    medium = uneven({"kappa": solver.operator.kappa, "rho": solver.operator.rho})
-    write_vtu(path, solver.mesh, solver.element, {"pressure": u[0], "velocity": u[1:]}, medium)
+def shown(solver: Solver, u: np.ndarray) -> Shown:
+    """Of a state (4, K, Np) pressure and velocity, and the medium."""
+    medium = {"kappa": solver.operator.kappa, "rho": solver.operator.rho}
+    return Shown(solver.element, {"pressure": u[0], "velocity": u[1:]}, medium)

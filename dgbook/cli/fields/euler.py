@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from dgbook.cli.output import write_vtu
+from dgbook.cli.output import Shown
 from dgbook.element import NodalElement
 from dgbook.euler.problem import GAMMA, pressure, sound_speed, velocity
 from dgbook.euler.solver import Solver
 
 
-def write_fields(path: Path, solver: Solver, u: np.ndarray) -> None:
-    """Write a state (4, K, Np): density, velocity, pressure, Mach number, s = log(p / rho^gamma).
+def shown(solver: Solver, u: np.ndarray) -> Shown:
+    """Of a state (4, K, Np) density, velocity, pressure, Mach number, s = log(p / rho^gamma).
 
-    Order 0 has one node an element and nothing to draw between nodes: it is written as order 1.
+    Order 0 has one node an element and nothing to draw between nodes: it is shown as order 1.
     """
     element = solver.element
     if element.order == 0:
@@ -29,4 +27,4 @@ def write_fields(path: Path, solver: Solver, u: np.ndarray) -> None:
         "Mach": np.hypot(*v) / sound_speed(u),
         "entropy": np.log(p / u[0] ** GAMMA),
     }
-    write_vtu(path, solver.mesh, element, fields, {})
+    return Shown(element, fields, {})

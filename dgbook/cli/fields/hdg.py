@@ -17,7 +17,7 @@ def write_fields(path: Path, result: Result) -> None:
 
     Order 0 has one node an element and nothing to draw between nodes: it is written as order 1.
     """
-    d = result.discretisation
+    d = result.discretization
     if isinstance(d.problem, NavierStokes):
         fields = flow_fields(d.problem, result.u, result.q)
     else:

@@ -1,1 +1,1 @@
-"""The GPU kernels of the Euler equations, one operator a file."""
+"""The GPU kernels of the Euler equations, one operator per file."""

@@ -1,4 +1,4 @@
-"""The look for states that no gas can have, one thread per node."""
+"""The check for states that no gas can have, one thread per node."""
 
 import numpy as np
 
@@ -6,14 +6,15 @@ from dgbook.gpu import cuda, jit
 
 
 def make_check(Np, dtype, layout):
-    """Kernel that notes the first element with an impossible node.
+    """Kernel that notes the first element with an impossible state.
 
-    Density and pressure must be positive and finite; comparisons with NaN are
-    false, so that the question is "not so" and NaN is found, too. The sign of
-    the pressure is that of rho (rho E) - |rho v|^2 / 2. Arguments:
+    Density and pressure must be positive and finite. The kernel tests
+    for "not positive", since comparisons with NaN are false, and so
+    finds NaN as well. The pressure has the sign of rho (rho E) - |rho
+    v|^2 / 2. Arguments:
 
     u (4 Np K,)     the state, in `layout` "element" or "field"
-    bad (1,) int32  the smallest number of such an element is put here
+    bad (1,) int32  minimum with the numbers of such elements
     """
     real = np.dtype(dtype).type
     zero, half, infinity = real(0), real(0.5), real(np.inf)

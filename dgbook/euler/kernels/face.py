@@ -1,4 +1,4 @@
-"""Edge integrals: chen's calculateFaceRes, one thread per edge."""
+"""Edge integrals: the kernel calculateFaceRes of chen."""
 
 import numpy as np
 
@@ -8,31 +8,39 @@ from dgbook.gpu import cuda, jit
 
 
 def make_face(tables, flux_name, plan):
-    """Kernel for the integral of phi_i F* over every edge, equation (12).
+    """Kernel for the integrals of phi_i F* over all edges.
 
-    A thread loads the nodes of its edge from the left and the right element,
-    where the edge runs the other way, and goes through the points. All but
-    Nfp of the Np basis functions vanish on the edge; what the right element
-    gets is what the left one gets, in the other order and with the other
-    sign. It is stored apart for each side (race "split"), or added to the
-    elements' residual by atomic operations. Arguments, all flat:
+    Equation (12). One thread per edge loads the edge's nodes from the
+    left and from the right element, where they have the opposite order,
+    and visits the quadrature points. All but Nfp of the Np basis
+    functions vanish on the edge. The right element gets the same
+    numbers as the left one, in the opposite order and with the opposite
+    sign. They are stored separately for each side (race "split"), or
+    added to the elements' residual by atomic operations. Arguments, all
+    flat:
 
-    u (4 Np K,)             the state; with layout "element" dof fastest
-    data (4 nb Ne,)         given states outside
-    links (4 E,)            left element, its edge; right element, its edge
-    kinds (nb,)             of boundary edges: WALL or given
+    u (4 Np K,)             the state; with layout "element", dof
+                            fastest
+    data (4 nb Ne,)         given exterior states
+    links (4 E,)            left element, its edge; right element, its
+                            edge
+    kinds (nb,)             of each boundary edge: WALL or given
     geometry (3 E,)         unit normal, half the length
-    nodes (3 Nfp,)          of each edge, as the element runs round
-    phi (2 Ne Nfp,)         the basis at the points; the same times weights
-    left, right             "split": written, (4 Nfp E,) each, laid out as u;
-                            "atomic": both the residual (4 Np K,)
+    nodes (3 Nfp,)          nodes of each edge, in order around the
+                            element
+    phi (2 Ne Nfp,)         the basis at the points; the same times
+                            weights
+    left, right             "split": written, (4 Nfp E,) each, laid out
+                            as u; "atomic": both are the residual (4 Np
+                            K,)
     """
     real = tables.phi_trace.dtype.type
     flux = make_flux(flux_name, real)
     Np, Nfp, Ne = tables.Np, tables.Nfp, tables.Ne
     zero, two, dofs, edge_dofs = real(0), real(2), 4 * Np, 4 * Nfp
     phi_table = trace_table(tables)
-    constant, by_element = plan.tables == "constant", plan.layout == "element"
+    constant = plan.tables == "constant"
+    by_element = plan.layout == "element"
     atomic = plan.race == "atomic"
 
     @jit(max_registers=plan.registers)
@@ -49,15 +57,17 @@ def make_face(tables, flux_name, plan):
         if constant:
             phi = cuda.const.array_like(phi_table)
         K, one = np.uint32(u.size // dofs), np.uint32(1)
-        # The two elements, their edges, the normal.
-        k, f, n, g = links[e], links[E + e], links[2 * E + e], links[3 * E + e]
-        nx, ny, length = geometry[e], geometry[E + e], geometry[2 * E + e]
+        # The two elements, their edges, and the normal.
+        k, f = links[e], links[E + e]
+        n, g = links[2 * E + e], links[3 * E + e]
+        nx, ny = geometry[e], geometry[E + e]
+        length = geometry[2 * E + e]
         inside, b, nb = n >= 0, e - (E - kinds.size), kinds.size
-        if not inside:
-            n, g = k, f  # there is no neighbor: what it gives is replaced below
+        if not inside:  # no neighbor: its state is replaced below
+            n, g = k, f
         at, step = (np.uint32(k * dofs), one) if by_element else (k, K)
         to = np.uint32(n * dofs) if by_element else n
-        # The nodes on either side.
+        # The states at the nodes on both sides.
         for j in range(Nfp):
             i, m = nodes[f * Nfp + j], nodes[g * Nfp + Nfp - 1 - j]
             for s in range(4):
@@ -66,7 +76,7 @@ def make_face(tables, flux_name, plan):
                 R[s * Nfp + j] = zero
         q = 0
         while q < Ne:
-            # The states at a point.
+            # The states on both sides at a quadrature point.
             for s in range(4):
                 ul[s], ur[s] = zero, zero
             for j in range(Nfp):
@@ -77,7 +87,8 @@ def make_face(tables, flux_name, plan):
             if not inside and kinds[b] == WALL:
                 momentum = two * (ul[1] * nx + ul[2] * ny)
                 ur[0], ur[3] = ul[0], ul[3]
-                ur[1], ur[2] = ul[1] - momentum * nx, ul[2] - momentum * ny
+                ur[1] = ul[1] - momentum * nx
+                ur[2] = ul[2] - momentum * ny
             elif not inside:
                 for s in range(4):
                     ur[s] = data[(s * nb + b) * Ne + q]
@@ -88,24 +99,28 @@ def make_face(tables, flux_name, plan):
                 for s in range(4):
                     R[s * Nfp + j] += value * F[s]
             q += 1
-        # To the two sides, or to the residual.
-        out, stride = (np.uint32(e * edge_dofs), one) if by_element else (e, E)
+        # Store it for both sides, or add it to the residual.
+        begin = np.uint32(e * edge_dofs)
+        out, stride = (begin, one) if by_element else (e, E)
         for j in range(Nfp):
             i, m = nodes[f * Nfp + j], nodes[g * Nfp + Nfp - 1 - j]
             for s in range(4):
                 value = R[s * Nfp + j]
                 if not atomic:
                     left[out + (s * Nfp + j) * stride] = value
-                    right[out + (s * Nfp + Nfp - 1 - j) * stride] = -value
+                    mirror = out + (s * Nfp + Nfp - 1 - j) * stride
+                    right[mirror] = -value
                 else:
-                    cuda.atomic.add(left, at + (s * Np + i) * step, value)
+                    p = at + (s * Np + i) * step
+                    cuda.atomic.add(left, p, value)
                     if inside:
-                        cuda.atomic.add(right, to + (s * Np + m) * step, -value)
+                        p = to + (s * Np + m) * step
+                        cuda.atomic.add(right, p, -value)
 
     return face
 
 
 def trace_table(tables):
-    """The basis at the points of an edge, and the same times the weights."""
+    """The basis at an edge's points, and the same times the weights."""
     phi = tables.phi_trace
     return np.stack([phi, phi * tables.w_edge[:, None]]).ravel()

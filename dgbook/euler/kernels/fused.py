@@ -1,4 +1,4 @@
-"""The fused kernel: a whole Runge-Kutta stage of quadrature DG in one pass over memory."""
+"""The fused kernel: a stage of quadrature DG in one pass."""
 
 import math
 
@@ -10,16 +10,18 @@ from dgbook.gpu import cuda, jit
 from dgbook.gpu.limits import WARP
 
 RATE, NEXT, LAST = range(3)
-"""What a launch writes: see `make_fused`."""
+"""The kinds of stages: see `make_fused`."""
 
 
 def make_volume(shape, plan, matrices):
-    """Device function that adds the flux at a point to the rates of all nodes.
+    """Device function that adds a point's flux to the nodes' rates.
 
-    Of the state at point q, of an element whose state is a column of shared
-    memory, M^-1 w_q grad phi_i . F; (rx, ry) and (sx, sy) are grad r, grad s.
+    It adds M^-1 w_q grad phi_i . F for quadrature point q of an element
+    whose state is a column of shared memory. (rx, ry) and (sx, sy) are
+    grad r and grad s.
     """
-    real, Np, apart = np.dtype(shape.dtype).type, shape.tables.Np, plan.threads
+    real, apart = np.dtype(shape.dtype).type, plan.threads
+    Np = shape.tables.Np
     interpolation = matrices["interpolation"]
     projection = matrices["projection"]
     zero, one, half, gas = real(0), real(1), real(0.5), real(GAMMA - 1)
@@ -31,7 +33,8 @@ def make_volume(shape, plan, matrices):
             w[c] = zero
         for i in range(Np):
             for c in range(4):
-                w[c] += interpolation[q, i] * state[(4 * i + c) * apart + column]
+                value = state[(4 * i + c) * apart + column]
+                w[c] += interpolation[q, i] * value
         # The flux along r and s.
         inverse = one / w[0]
         vx, vy = w[1] * inverse, w[2] * inverse
@@ -41,7 +44,7 @@ def make_volume(shape, plan, matrices):
         R[1], S[1] = r * w[1] + p * rx, s * w[1] + p * sx
         R[2], S[2] = r * w[2] + p * ry, s * w[2] + p * sy
         R[3], S[3] = r * (w[3] + p), s * (w[3] + p)
-        # What it adds to the nodes.
+        # Add its part to the rates of all nodes.
         for i in range(Np):
             for c in range(4):
                 rate[i, c] += projection[q, i, 0] * R[c]
@@ -51,27 +54,31 @@ def make_volume(shape, plan, matrices):
 
 
 def make_gather(shape, plan, matrices):
-    """Device function that fetches the nodes across edge f, in its own order.
+    """Device function that fetches the exterior states along edge f.
 
-    They go to shared memory, behind the nodes of the element. Behind a wall
-    they are its own, mirrored; where points have given states, they are the
-    nodal values that have these at the points.
+    They go to shared memory, behind the nodes of the element and in the
+    order in which it has the nodes of the edge. At a wall they are the
+    element's own states, mirrored. Where states are given at the
+    quadrature points, they are the nodal values that interpolate to
+    these.
     """
-    real, Np, Nfp = np.dtype(shape.dtype).type, shape.tables.Np, shape.tables.Nfp
+    real, Np = np.dtype(shape.dtype).type, shape.tables.Np
+    Nfp = shape.tables.Nfp
     apart, Ne, size = plan.threads, shape.tables.Ne, 4 * shape.tables.Np
     edge_nodes, nodal = matrices["edge_nodes"], matrices["nodal"]
     zero, two = real(0), real(2)
 
     @jit(device=True)
     def gather(state, column, f, link, u, data, edges, nx, ny):
-        # Node by node, field by field.
+        # Node by node: from a neighbor, a wall, or given states.
         n, g = np.uint32(link // 4), np.uint32(link % 4)
         for j in range(Nfp):
             far = 4 * (Np + j) * apart + column
-            if g < 3:  # the neighbor runs along the edge the other way
+            if g < 3:  # the neighbor has the nodes in reverse order
                 i = n // WARP * size + 4 * edge_nodes[g, Nfp - 1 - j]
                 for c in range(4):
-                    state[far + c * apart] = u[(i + c) * WARP + n % WARP]
+                    at = (i + c) * WARP + n % WARP
+                    state[far + c * apart] = u[at]
             elif n % 2 == WALL:
                 near = 4 * edge_nodes[f, j] * apart + column
                 x, y = state[near + apart], state[near + 2 * apart]
@@ -92,18 +99,20 @@ def make_gather(shape, plan, matrices):
 
 
 def make_edge(shape, plan, matrices):
-    """Device function that adds the flux at a point of edge f to the rates.
+    """Device function that adds an edge point's flux to the rates.
 
-    Of its own and the far nodes in shared memory, - M^-1 w_q phi_i Fs F*.
+    It adds - M^-1 w_q phi_i Fs F* for point q of edge f, from the
+    element's states and the exterior states in shared memory.
     """
-    real, Np, apart = np.dtype(shape.dtype).type, shape.tables.Np, plan.threads
+    real, apart = np.dtype(shape.dtype).type, plan.threads
+    Np = shape.tables.Np
     Nfp, edge_nodes = shape.tables.Nfp, matrices["edge_nodes"]
     trace, lift, zero = matrices["trace"], matrices["lift"], real(0)
     riemann = make_flux(shape.flux, shape.dtype)
 
     @jit(device=True)
     def add_edge(rate, state, column, f, q, left, right, F, nx, ny, Fs):
-        # The states at the point, from either side.
+        # The states on both sides at the point.
         for c in range(4):
             left[c] = right[c] = zero
         for j in range(Nfp):
@@ -112,7 +121,7 @@ def make_edge(shape, plan, matrices):
                 t = trace[q, j]
                 left[c] += t * state[(4 * near + c) * apart + column]
                 right[c] += t * state[(4 * far + c) * apart + column]
-        # The flux, and what it adds to the nodes.
+        # The flux; add its part to the rates of all nodes.
         riemann(left, right, nx, ny, F)
         for c in range(4):
             F[c] *= Fs
@@ -124,11 +133,14 @@ def make_edge(shape, plan, matrices):
 
 
 def make_update(shape, plan):
-    """Device function for the new state; whether that of a gas.
+    """Device function that writes the new state.
 
-    dt f(u) comes in the column of shared memory.
+    It reads dt f(u) from the column of shared memory. It returns
+    whether the new state is that of a gas, with positive density and
+    pressure.
     """
-    real, Np, apart = np.dtype(shape.dtype).type, shape.tables.Np, plan.threads
+    real, apart = np.dtype(shape.dtype).type, plan.threads
+    Np = shape.tables.Np
     zero, half, third = real(0), real(0.5), real(1 / 3)
 
     @jit(device=True)
@@ -140,13 +152,15 @@ def make_update(shape, plan):
                 value = state[(4 * i + c) * apart + column]
                 if stage == LAST:
                     v, second = base[at], two[at] - base[at]
-                    change = (one[at] - v) + second + second + (u[at] - v)
+                    change = (one[at] - v) + second + second
+                    change = change + (u[at] - v)
                     value += third * change + v
                 elif stage != RATE:
                     value += base[at]
                 out[at] = w[c] = value
+            # The pressure, times rho / (gamma - 1).
             p = w[0] * w[3] - half * (w[1] * w[1] + w[2] * w[2])
-            gas = gas and w[0] > zero and p > zero  # p: times rho / (gamma - 1)
+            gas = gas and w[0] > zero and p > zero
             i = np.uint32(i + 1)
         return gas
 
@@ -154,17 +168,17 @@ def make_update(shape, plan):
 
 
 def make_fused(shape, plan, matrices):
-    """Kernel for a stage: f(u) = du/dt, and what a state becomes with it.
+    """Kernel for a stage: f(u) = du/dt, and a new state from it.
 
     RATE  out = f(u)
     NEXT  out = base + dt f(u)
     LAST  out = base + ((one - base) + 2 (two - base) + (u - base)) / 3
                 + dt f(u)
 
-    A thread has an element to itself. In LAST the smallest of the `names` of
-    elements that are no gas any more goes to `bad`. No thread waits for
-    another: the barriers of a warp keep the compiler from holding in registers
-    what is in shared memory.
+    One thread per element. In LAST the smallest of the `names` of
+    elements whose density or pressure is no longer positive goes to
+    `bad`. No thread waits for another one: the barriers of warps only
+    keep the compiler from copying shared memory to registers.
     """
     real, tables = np.dtype(shape.dtype).type, shape.tables
     Np, Ne, Nq = tables.Np, tables.Ne, len(matrices["interpolation"])
@@ -172,21 +186,26 @@ def make_fused(shape, plan, matrices):
     columns = 4 * (tables.Np + tables.Nfp) * threads
     add_volume = make_volume(shape, plan, matrices)
     gather = make_gather(shape, plan, matrices)
-    add_edge, update = make_edge(shape, plan, matrices), make_update(shape, plan)
+    add_edge = make_edge(shape, plan, matrices)
+    update = make_update(shape, plan)
 
     @jit(launch_bounds=(threads, plan.blocks))
-    def fused(u, data, links, geometry, names, base, one, two, out, bad,
-              elements, edges, stage, dt):  # fmt: skip
+    def fused(
+        u, data, links, geometry, names, base, one, two, out, bad,
+        elements, edges, stage, dt
+    ):  # fmt: skip
         state = cuda.shared.array(columns, real)
-        rate, F = cuda.local.array((Np, 4), real), cuda.local.array(4, real)
-        left, right = cuda.local.array(4, real), cuda.local.array(4, real)
+        rate = cuda.local.array((Np, 4), real)
+        F = cuda.local.array(4, real)
+        left = cuda.local.array(4, real)
+        right = cuda.local.array(4, real)
         column = np.uint32(cuda.threadIdx.x)
         k = np.uint32(cuda.blockIdx.x * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)
         if k >= elements:
             return
         first = np.uint32(k // WARP * words * WARP + k % WARP)
-        # The element's state, in its column of shared memory.
+        # Load the element's state into its column of shared memory.
         for i in range(words):
             state[i * threads + column] = u[first + i * WARP]
         rx, ry = geometry[k], geometry[k + stride]
@@ -199,9 +218,11 @@ def make_fused(shape, plan, matrices):
         q = np.uint32(0)
         while q < Nq:
             cuda.syncwarp()
-            add_volume(rate, state, column, q, left, right, F, rx, ry, sx, sy)
+            add_volume(
+                rate, state, column, q, left, right, F, rx, ry, sx, sy
+            )
             q = np.uint32(q + 1)
-        # The edges: the normal, the far nodes, then point by point.
+        # The edges: normal, exterior states, then point by point.
         f = np.uint32(0)
         while f < 3:
             nx = rx + sx if f == 0 else (-rx if f == 1 else -sx)
@@ -213,15 +234,20 @@ def make_fused(shape, plan, matrices):
             q = np.uint32(0)
             while q < Ne:
                 cuda.syncwarp()
-                add_edge(rate, state, column, f, q, left, right, F, nx, ny, Fs)
+                add_edge(
+                    rate, state, column, f, q, left, right, F,
+                    nx, ny, Fs,
+                )  # fmt: skip
                 q = np.uint32(q + 1)
             f = np.uint32(f + 1)
 
-        for i in range(Np):  # nobody needs the own state there any more
+        # The update; dt f(u) replaces the state in shared memory.
+        for i in range(Np):
             for c in range(4):
                 state[(4 * i + c) * threads + column] = dt * rate[i, c]
-        # The update.
-        gas = update(stage, state, column, first, u, base, one, two, out, left)
+        gas = update(
+            stage, state, column, first, u, base, one, two, out, left
+        )
         if stage == LAST and not gas:
             cuda.atomic.min(bad, 0, names[k])
 

@@ -1,4 +1,4 @@
-"""From residuals to slopes: chen's Res2RHS, one thread per element."""
+"""From residuals to slopes: the kernel Res2RHS of chen."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ from dgbook.gpu import cuda, jit
 
 
 def make_rhs(tables, plan):
-    """Kernel for f = - M^-1 R / J, equation (8).
+    """Kernel for f = - M^-1 R / J, one thread per element.
 
-    One matrix and a number an element are all of the inverse mass matrix
-    (section 2.3.2). Arguments, all flat:
+    One matrix for all elements and one number per element replace the
+    inverse mass matrices (section 2.3.2). Arguments, all flat:
 
-    residual (4 Np K,)       with layout "element" dof fastest
+    residual (4 Np K,)       with layout "element", dof fastest
     inverse_mass (Np Np,)    M^-1
     inverse_jacobian (K,)    1 / J
     slope (4 Np K,)          written
@@ -20,7 +20,8 @@ def make_rhs(tables, plan):
     Np, zero = tables.Np, real(0)
     dofs = 4 * Np
     table = tables.inverse_mass.ravel()
-    constant, by_element = plan.tables == "constant", plan.layout == "element"
+    constant = plan.tables == "constant"
+    by_element = plan.layout == "element"
 
     @jit(max_registers=plan.registers)
     def rhs(residual, inverse_mass, inverse_jacobian, slope):
@@ -31,14 +32,14 @@ def make_rhs(tables, plan):
             return
         if constant:
             inverse_mass = cuda.const.array_like(table)
-        one = np.uint32(1)
-        first, step = (np.uint32(k * dofs), one) if by_element else (k, K)
+        begin, one = np.uint32(k * dofs), np.uint32(1)
+        first, step = (begin, one) if by_element else (k, K)
         scale = -inverse_jacobian[k]
-        # The element's residual.
+        # Load the element's residual.
         for i in range(dofs):
             R[i] = residual[first + i * step]
+        # One row of M^-1 at a time, for all four fields.
         i = 0
-        # A row of M^-1 at a time, for all four fields.
         while i < Np:
             for s in range(4):
                 total[s] = zero

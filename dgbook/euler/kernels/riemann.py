@@ -11,7 +11,10 @@ on_device = jit(device=True)
 
 
 def make_primitive(dtype, compiler=on_device):
-    """Device function (u, v, p) of a state: 9 flops, one a division."""
+    """Device function for u, v and p of a state: 9 flops.
+
+    One of them is a division.
+    """
     real = np.dtype(dtype).type
     one, half, gas = real(1), real(0.5), real(GAMMA - 1)
 
@@ -27,12 +30,17 @@ def make_primitive(dtype, compiler=on_device):
 def make_flux(name, dtype, compiler=on_device):
     """The flux of problem.FLUXES by that name, as a device function.
 
-    flux(left, right, nx, ny, F): F, four entries, is the flux along the unit
-    normal from the left to the right state. Formulae, names and references
-    are those of ``dgbook.euler.problem``. Another `compiler`, such as
-    numba.njit, makes the same function for a processor.
+    flux(left, right, nx, ny, F) writes to F, four entries, the flux
+    along the unit normal, which points from the left to the right
+    state. Formulas, names and references are those of
+    dgbook.euler.problem. Another `compiler`, such as numba.njit, makes
+    the same function for a CPU.
     """
-    makers = {"roe": make_roe, "rusanov": make_rusanov, "hllc": make_hllc}
+    makers = {
+        "roe": make_roe,
+        "rusanov": make_rusanov,
+        "hllc": make_hllc,
+    }
     return makers[name](np.dtype(dtype).type, compiler)
 
 
@@ -48,7 +56,7 @@ def make_roe(real, compiler):
         ul, vl, pl = primitive(left)
         ur, vr, pr = primitive(right)
         nl, nr = ul * nx + vl * ny, ur * nx + vr * ny
-        # Roe's average: weights sqrt(rho), here with sum 1
+        # Roe's average: weights sqrt(rho), scaled to sum 1.
         a, b = math.sqrt(left[0]), math.sqrt(right[0])
         weight = one / (a + b)
         Hl, Hr = (left[3] + pl) / left[0], (right[3] + pr) / right[0]
@@ -56,14 +64,14 @@ def make_roe(real, compiler):
         u, v, H = a * ul + b * ur, a * vl + b * vr, a * Hl + b * Hr
         un = u * nx + v * ny
         c = math.sqrt(gas * (H - half * (u * u + v * v)))
-        # speeds, those of the acoustic waves with Harten's parabola
+        # Wave speeds; Harten's parabola for those of acoustic waves.
         plus, minus, middle = un + c, un - c, abs(un)
         m = max(abs(plus), fix * c)
         plus = half * (plus * plus / m + m)
         m = max(abs(minus), fix * c)
         minus = half * (minus * minus / m + m)
         s, d = half * (plus + minus) - middle, half * (plus - minus)
-        # |A| jump = |un| jump + what the acoustic waves have in excess
+        # |A| jump = |un| jump + the excess of the acoustic waves.
         d0, d1 = right[0] - left[0], right[1] - left[1]
         d2, d3 = right[2] - left[2], right[3] - left[3]
         dp = (pr - pl) / c
@@ -108,7 +116,7 @@ def make_rusanov(real, compiler):
 
 
 def make_hllc(real, compiler):
-    """The flux of Harten, Lax and van Leer with a contact."""
+    """HLLC, the flux of Harten, Lax, van Leer with a contact wave."""
     primitive = make_primitive(real, compiler)
     zero, one, half = real(0), real(1), real(0.5)
     gamma, gas = real(GAMMA), real(GAMMA - 1)
@@ -127,20 +135,20 @@ def make_hllc(real, compiler):
         u, v, H = a * ul + b * ur, a * vl + b * vr, a * Hl + b * Hr
         un = u * nx + v * ny
         c = math.sqrt(gas * (H - half * (u * u + v * v)))
-        # Speeds of the outer waves and of the contact.
+        # Speeds of the outer waves and of the contact wave.
         SL = min(nl - math.sqrt(gamma * pl / left[0]), un - c)
         SR = max(nr + math.sqrt(gamma * pr / right[0]), un + c)
         ml, mr = left[0] * (SL - nl), right[0] * (SR - nr)
         SM = (pr - pl + ml * nl - mr * nr) / (ml - mr)
-        # the side of the contact on which the edge lies
+        # The state on that side of the contact where the edge lies.
         if SM >= zero:
             S, vn, p, m, outer = SL, nl, pl, ml, min(SL, zero)
             w0, w1, w2, w3 = left[0], left[1], left[2], left[3]
         else:
             S, vn, p, m, outer = SR, nr, pr, mr, max(SR, zero)
             w0, w1, w2, w3 = right[0], right[1], right[2], right[3]
-        # The state between the waves, and the flux.
-        star = m / (S - SM)  # the density between the waves
+        # The state between the waves, star being its density; the flux.
+        star = m / (S - SM)
         push = star * (SM - vn)
         ratio = star / w0
         F[0] = w0 * vn + outer * (star - w0)

@@ -1,4 +1,4 @@
-"""Volume integrals: chen's calculateVolumeRes, one thread per element."""
+"""Volume integrals: the kernel calculateVolumeRes of chen."""
 
 import numpy as np
 
@@ -9,14 +9,15 @@ from dgbook.gpu import cuda, jit
 def make_volume(tables, plan):
     """Kernel for R^v = - integral of grad phi_i . F(u), equation (11).
 
-    A thread loads the 4 Np values of its element and goes through the
-    quadrature points: state, flux, and what the flux adds to the residual of
-    each basis function. State and residual are local arrays of fixed size
-    (section 3.4.2): registers as long as there are enough, else local memory.
+    One thread per element loads its 4 Np values and visits the
+    quadrature points. At each it computes the state and the flux, and
+    adds the flux to the residual of each basis function. State and
+    residual are local arrays of fixed size (section 3.4.2): they are in
+    registers if there are enough, and otherwise in local memory.
 
     Arguments, all flat:
 
-    u (4 Np K,)           the state; with layout "element" dof fastest
+    u (4 Np K,)           the state; with layout "element", dof fastest
     phi (Nq Np,)          the basis at the points
     gradient (2 Nq Np,)   its derivatives, times the weights
     metric (4 K,)         J dr_a/dx_b, element fastest
@@ -26,8 +27,10 @@ def make_volume(tables, plan):
     primitive = make_primitive(real)
     Np, Nq, zero, one = tables.Np, tables.Nq, real(0), np.uint32(1)
     dofs = 4 * Np
-    phi_table, weighted = tables.phi_volume.ravel(), gradient_table(tables)
-    constant, by_element = plan.tables == "constant", plan.layout == "element"
+    phi_table = tables.phi_volume.ravel()
+    weighted = gradient_table(tables)
+    constant = plan.tables == "constant"
+    by_element = plan.layout == "element"
 
     @jit(max_registers=plan.registers)
     def volume(u, phi, gradient, metric, residual):
@@ -42,10 +45,11 @@ def make_volume(tables, plan):
         if constant:
             phi = cuda.const.array_like(phi_table)
             gradient = cuda.const.array_like(weighted)
-        first, step = (np.uint32(k * dofs), one) if by_element else (k, K)
+        begin = np.uint32(k * dofs)
+        first, step = (begin, one) if by_element else (k, K)
         rx, ry = metric[k], metric[K + k]
         sx, sy = metric[2 * K + k], metric[3 * K + k]
-        # The element's state.
+        # Load the element's state; set the residual to zero.
         for i in range(dofs):
             U[i] = u[first + i * step]
             R[i] = zero
@@ -65,7 +69,7 @@ def make_volume(tables, plan):
             Fr[1], Fs[1] = w[1] * vr + p * rx, w[1] * vs + p * sx
             Fr[2], Fs[2] = w[2] * vr + p * ry, w[2] * vs + p * sy
             Fr[3], Fs[3] = (w[3] + p) * vr, (w[3] + p) * vs
-            # What it adds to every basis function.
+            # Add its part to every basis function's residual.
             for i in range(Np):
                 dr = gradient[q * Np + i]
                 ds = gradient[(Nq + q) * Np + i]
@@ -79,5 +83,8 @@ def make_volume(tables, plan):
 
 
 def gradient_table(tables):
-    """d phi_i / d r_a at the quadrature points, times the weights, flat."""
+    """d phi_i / d r_a at the quadrature points, times the weights.
+
+    A flat array.
+    """
     return (tables.dphi_volume * tables.w_volume[:, None]).ravel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.plan import choose, require_legal
+from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve
-from dgbook.nodal.launching import Launcher
+from dgbook.nodal.launching import StageByOneKernel
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
@@ -66,11 +67,13 @@ def in_tiles(mesh: Mesh) -> np.ndarray:
     space. In every `GROUP` of it, those together that meet their neighbors in the same way: on a
     structured mesh a tile has then triangles of one kind, and its neighbors stand in the same order
     in one or two others, so that what a warp reads of them is contiguous.
+    Ghosts stay last.
     """
     way = (mesh.neighbor_faces + 1) @ (16, 4, 1)
     group = np.arange(mesh.K) // GROUP
+    ghost = np.arange(mesh.K) >= mesh.owned
     orders = (
-        order[np.lexsort((np.arange(mesh.K), way[order], group))]
+        order[np.lexsort((np.arange(mesh.K), way[order], group, ghost))]
         for order in (np.arange(mesh.K), along_a_curve(mesh))
     )
     return min(orders, key=lambda order: sectors(mesh, order))
@@ -136,7 +139,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "fused", macros)
 
 
-class FusedLauncher(Launcher):
+class FusedLauncher(StageByOneKernel):
     """A whole stage in one kernel, and with it a step of the classical Runge-Kutta method.
 
     A state on the device is flat: in tiles of 32 elements, of which `in_tiles` says the order,
@@ -174,8 +177,6 @@ class FusedLauncher(Launcher):
     bad : array of one int32
         The smallest number of an element of which a step has made something else than a gas: a
         density or pressure at a node that is not positive. `HEALTHY` if there is none.
-    order : (K,)
-        Which element stands at each place of a state.
     """
 
     def __init__(self, operator: Operator, device: Device, plan: FusedPlan | None = None) -> None:
@@ -187,6 +188,7 @@ class FusedLauncher(Launcher):
         self.size = self.places * 4 * operator.element.Np
         self.order = in_tiles(operator.mesh)
         self.bad = device.array(np.array([HEALTHY], np.int32))
+        self.own = operator.mesh.owned
         rx = operator.rx.reshape(4, K)[:, self.order]
         self.arrays = {
             "links": self._rows(links(operator, self.order)),
@@ -195,17 +197,15 @@ class FusedLauncher(Launcher):
         }
         self._load(plan or choose(FusedPlan, self.shape, device))
 
-    def _load(self, plan: FusedPlan) -> None:
-        require_legal(plan, self.shape)
+    def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
         if plan.language == "numba":  # CUDA C++ counts with 64 bits
             self._check_indices(self.size)
-        self.plan = plan
-        self.kernel = kernel(self.shape, plan)
+        return kernel(self.shape, plan)
 
     def _rows(self, values: np.ndarray) -> Any:
-        """Rows of K numbers, each as long as the places of a state."""
-        spare = self.places - values.shape[1]
-        return self.device.array(np.pad(values, ((0, 0), (0, spare))).ravel())
+        """Rows of numbers (n, K), of own elements, each as long as whole tiles of them."""
+        spare = padded(self.own, TILE) - self.own
+        return self.device.array(np.pad(values[:, : self.own], ((0, 0), (0, spare))).ravel())
 
     # -- states ----------------------------------------------------------------------------
 
@@ -221,10 +221,13 @@ class FusedLauncher(Launcher):
         tiles = rows.reshape(4, -1, TILE, Np).transpose(1, 3, 0, 2)
         return self.device.array(tiles.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """As `dgbook.nodal.launching.Launcher.entries`."""
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(len(self.order))
+        tile, lane = np.divmod(place[elements][:, None], TILE)
+        row = tile * self.operator.element.Np + nodes
+        return (4 * row + np.arange(4)[:, None, None]) * TILE + lane
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 4, places, Np) on the device."""
@@ -246,15 +249,26 @@ class FusedLauncher(Launcher):
         `work` is what the method of that name returns. `bad` is changed if the new state is none
         that a gas can have.
         """
+        for _ in self.stages(u, work, data, dt):
+            pass
+
+    def stages(
+        self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float
+    ) -> Iterator[Any]:
+        """As `step`, launch by launch; yields, before each, the state that it reads."""
         u1, u2, u3 = work
         start, middle, end = data
+        yield u
         self._launch(NEXT, u, start, (u, u, u), u1, dt / 2)
+        yield u1
         self._launch(NEXT, u1, middle, (u, u, u), u2, dt / 2)
+        yield u2
         self._launch(NEXT, u2, middle, (u, u, u), u3, dt)
+        yield u3
         self._launch(LAST, u3, end, (u, u1, u2), u, dt / 6)
 
     def _launch(self, stage: int, u: Any, data: Any, kept: tuple, out: Any, dt: float) -> None:
-        plan, K, edges = self.plan, self.operator.mesh.K, len(self.operator.kinds)
+        plan, K, edges = self.plan, self.own, len(self.operator.kinds)
         arrays = (self.arrays[name] for name in ("links", "geometry", "names"))
         numbers = np.uint32(K), np.uint32(edges), np.int32(stage), self.real(dt)
         grid = -(-K // plan.threads), plan.threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -186,13 +187,22 @@ class PaperLauncher(Launcher):
             The given states outside at t, t + dt/2 and t + dt.
         dt : float
         """
+        for _ in self.stages(u, work, data, dt):
+            pass
+
+    def stages(
+        self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, ...], dt: float
+    ) -> Iterator[Any]:
+        """As `step`, stage by stage; yields, before each, the state that it reads."""
         slope, v, total = work
         at, start = u, u
         for stage in range(3):
+            yield at
             self.rhs(at, data[(stage + 1) // 2], slope)
             a, b = (self.real(dt * x) for x in (rk4.A[stage + 1], rk4.B[stage]))
             self._launch("intermediate", self.size, slope, u, start, total, v, a, b)
             at, start = v, total
+        yield v
         self.rhs(v, data[2], slope)
         self._launch("final", self.size, slope, total, u, self.real(dt * rk4.B[3]))
         self.check(u)

@@ -1,1 +1,1 @@
-"""The GPU kernels of hybridised methods, one product a file."""
+"""The GPU kernels of hybridized methods, one product per file."""

@@ -1,4 +1,4 @@
-"""A step of Arnoldi's method: what the product gave is made orthogonal to a basis, and unit."""
+"""Arnoldi's method: a new vector made orthonormal to a basis."""
 
 import math
 
@@ -7,18 +7,19 @@ import numpy as np
 from dgbook.gpu import cuda, jit
 
 TOGETHER = 8
-"""Vectors of the basis whose numbers a thread loads together."""
+"""Vectors of the basis from which a thread loads at a time."""
 
-# The basis is (length + 1, n), one vector per row; progress[0] says how many it
-# has. So all launches of a step are the same for every step: one graph holds
-# them. A block has a power of two of threads, TOGETHER or more.
+# The basis has shape (length + 1, n), one vector per row, and
+# progress[0] is the number of its vectors. So the launches are the same
+# in every step, and one graph holds them. The threads per block are a
+# power of two, TOGETHER or more.
 
 
 def make_dots(dtype, threads):
-    """Kernel for basis[j] . w of all vectors: each block's part of the sums.
+    """Kernel for basis[j] . w, each block computing a part of the sums.
 
-    A block takes TOGETHER vectors and every so many numbers of w, which it
-    loads once for all of them. Rows of `partial` belong to vectors.
+    A block works on TOGETHER vectors and on a part of w, which it loads
+    once for all of them. `partial` has one row per vector.
     """
     real = np.dtype(dtype).type
     size = TOGETHER * threads
@@ -41,7 +42,7 @@ def make_dots(dtype, threads):
                     j = min(np.uint32(first + g), last)
                     products[g] += basis[j, i] * w[i]
                 i = np.uint32(i + cuda.gridDim.x * threads)
-            # The block's sums, by halves.
+            # The block's sums, adding half to half.
             for g in range(TOGETHER):
                 sums[g * threads + t] = products[g]
             cuda.syncthreads()
@@ -49,7 +50,8 @@ def make_dots(dtype, threads):
             while half > 0:
                 if t < half:
                     for g in range(TOGETHER):
-                        sums[g * threads + t] += sums[g * threads + t + half]
+                        at = g * threads + t
+                        sums[at] += sums[at + half]
                 cuda.syncthreads()
                 half = np.uint32(half // 2)
             # One thread per vector stores its sum.
@@ -60,14 +62,14 @@ def make_dots(dtype, threads):
 
 
 def make_add_up(threads):
-    """Device function: all of a block's sums into the first one.
+    """Device function that adds all of a block's sums to the first one.
 
-    Threads have met since they wrote theirs, and meet again.
+    A barrier must come before the call; the function ends with one.
     """
 
     @jit(device=True)
     def add_up(sums, t):
-        # By halves, until one sum is left.
+        # Add half to half until one sum is left.
         half = np.uint32(threads // 2)
         while half > 0:
             if t < half:
@@ -79,9 +81,10 @@ def make_add_up(threads):
 
 
 def make_collect(dtype, threads):
-    """Kernel that adds up the parts of basis[j] . w, a block a vector.
+    """Kernel that adds up the parts of basis[j] . w.
 
-    The sums are the numbers of `parts`, and are added to the last column of H.
+    One block per vector. It stores the sums in `parts` and adds them to
+    the last column of H.
     """
     real = np.dtype(dtype).type
     add_up = make_add_up(threads)
@@ -92,7 +95,7 @@ def make_collect(dtype, threads):
         t, j = np.uint32(cuda.threadIdx.x), np.uint32(cuda.blockIdx.x)
         count = np.uint32(progress[0])
         if j < count:
-            # Parts to one sum per thread, then to one.
+            # One sum per thread, then one sum.
             total = real(0)
             b = t
             while b < partial.shape[1]:
@@ -109,7 +112,10 @@ def make_collect(dtype, threads):
 
 
 def make_take_off(dtype, threads):
-    """Kernel for w - sum_j parts[j] basis[j], and each block's part of its square."""
+    """Kernel for w - sum_j parts[j] basis[j].
+
+    It also computes each block's part of the squared norm.
+    """
     real = np.dtype(dtype).type
     add_up = make_add_up(threads)
 
@@ -121,7 +127,8 @@ def make_take_off(dtype, threads):
         count = np.uint32(progress[0])
         square = real(0)
         i = np.uint32(cuda.blockIdx.x * threads + t)
-        # Number by number: take off all vectors, TOGETHER of them in flight.
+        # For each entry: subtract all vectors, TOGETHER of them in
+        # flight.
         while i < w.size:
             rest = w[i]
             j = np.uint32(0)
@@ -137,7 +144,7 @@ def make_take_off(dtype, threads):
             w[i] = rest
             square += rest * rest
             i = np.uint32(i + cuda.gridDim.x * threads)
-        # The block's part of the square.
+        # The block's part of the squared norm.
         sums[t] = square
         cuda.syncthreads()
         add_up(sums, t)
@@ -148,10 +155,11 @@ def make_take_off(dtype, threads):
 
 
 def make_finish(dtype, threads):
-    """Kernel that gives w unit length and puts it behind the basis, and into `current`.
+    """Kernel that normalizes w and appends it to the basis.
 
-    Every block adds up the squares, in the same order. Their sum is the last
-    number of the column.
+    It also stores the unit vector in `current`. Every block adds up the
+    squares, in the same order; their sum is the last number of the
+    column of H.
     """
     real = np.dtype(dtype).type
     add_up = make_add_up(threads)
@@ -161,7 +169,7 @@ def make_finish(dtype, threads):
         sums = cuda.shared.array(threads, real)
         t = np.uint32(cuda.threadIdx.x)
         count = np.uint32(progress[0])
-        # The length of w, the same in every block.
+        # The norm of w, the same in every block.
         total = real(0)
         b = t
         while b < squares.size:
@@ -174,7 +182,8 @@ def make_finish(dtype, threads):
         # Each block scales its part of w.
         i = np.uint32(cuda.blockIdx.x * threads + t)
         if i == 0:
-            columns[np.uint32(count - 1), columns.shape[1] - 1] = sums[0]
+            last = columns.shape[1] - 1
+            columns[np.uint32(count - 1), last] = sums[0]
         while i < w.size:
             basis[count, i] = w[i] * factor
             current[i] = w[i] * factor
@@ -184,7 +193,7 @@ def make_finish(dtype, threads):
 
 
 def make_advance():
-    """Kernel of one thread: the basis has a vector more."""
+    """Kernel in which one thread counts a new vector of the basis."""
 
     @jit
     def advance(progress):

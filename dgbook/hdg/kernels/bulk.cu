@@ -1,35 +1,42 @@
-// y = A x in slices of 32 rows that bulk copies bring to shared memory: as
-// dgbook/hdg/kernels/wide.cu, but what is under way needs no registers, and
-// goes on while the block gathers x. From compute capability 9.0 on.
+// y = A x in slices of 32 rows, which bulk copies load into shared
+// memory. Unlike in dgbook/hdg/kernels/wide.cu, loads in flight need no
+// registers, and they continue while the block gathers x. For compute
+// capability 9.0 or higher.
 //
-// Macros as in slices.cuh; STAGES, the copies that a warp has under way, of UNROLL
-// groups of columns each; and TURNS, the tiles of a block.
+// Macros as in slices.cuh; STAGES, the copies that a warp has in
+// flight, with UNROLL groups of columns each; and TURNS, the tiles per
+// block.
 
 #include "slices.cuh"
 #include "bulk_copies.cuh"
 
-// A is stored by sliced(values, WIDTH). A block has TURNS tiles, one after the
-// other. Warp w works on slice w / SPLIT of each, on part w % SPLIT.
+// A is stored by sliced(values, WIDTH). A block works on TURNS tiles,
+// one after the other. Warp w works on slice w / SPLIT of each tile, on
+// part w % SPLIT of the slice.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) bulk(
     const REAL* __restrict__ values, const int* __restrict__ columns,
     const REAL* __restrict__ x, REAL* __restrict__ y, unsigned faces)
 {
-    extern __shared__ VECTOR gathered[];   // x; then stages, barriers, sums
-    const unsigned lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    // The gathered x; behind it stages, barriers and sums.
+    extern __shared__ VECTOR gathered[];
+    const unsigned lane = threadIdx.x % LANES;
+    const unsigned warp = threadIdx.x / LANES;
     char* const ring = (char*)gathered + X_BYTES;
     char* const stages = ring + warp * STAGES * STAGE_BYTES;
     char* const end = ring + WARPS * STAGES * STAGE_BYTES;
-    const unsigned barriers = __cvta_generic_to_shared(end) + warp * STAGES * 8;
+    const unsigned barriers =
+        __cvta_generic_to_shared(end) + warp * STAGES * 8;
     REAL* const partial = (REAL*)(end + WARPS * STAGES * 8);
     const unsigned part = warp % SPLIT, rows = faces * SIZE;
     const unsigned slices = (rows + LANES - 1) / LANES;
     const unsigned tile = blockIdx.x * TURNS;
     const bool last_part = part == SPLIT - 1;
 
-    // Copy n of this warp, to stage n % STAGES; one lane speaks for all.
+    // Issue copy n of this warp, to stage n % STAGES, by one lane for
+    // all.
     const auto issue = [&](unsigned n) {
-        const unsigned slice
-            = (tile + n / COPIES) * (ROWS / LANES) + warp / SPLIT;
+        const unsigned slice =
+            (tile + n / COPIES) * (ROWS / LANES) + warp / SPLIT;
         const unsigned c = n % COPIES, stage = n % STAGES;
         if (lane != 0 || n >= TURNS * COPIES || slice >= slices)
             return;
@@ -37,8 +44,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) bulk(
         unsigned bytes = (groups.y - groups.x) * GROUP_BYTES;
         if (last_part && c == COPIES - 1)
             bytes += LEFT_BYTES;
-        const char* from
-            = (const char*)(values + (size_t)slice * (LANES * COLUMNS));
+        const char* from =
+            (const char*)(values + (size_t)slice * (LANES * COLUMNS));
         const unsigned barrier = barriers + stage * 8;
         expect(barrier, bytes);
         if (bytes > 0)
@@ -60,13 +67,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) bulk(
         if (first >= rows)
             return;
 
-        // 2. Gather x, when all are done with that of the tile before.
+        // 2. Gather x when all warps are done with the tile before.
         if (turn > 0)
             __syncthreads();
         gather(gathered, x, columns, first, faces);
         __syncthreads();
 
-        // 3. Contract what has come, and ask for more in its place.
+        // 3. Contract what has arrived, and issue the next copy to its
+        // place.
         const unsigned row = first + warp / SPLIT * LANES + lane;
         const unsigned face = min(row, rows - 1) / SIZE - first / SIZE;
         const REAL* near = (const REAL*)gathered + face * STRIDE;
@@ -79,8 +87,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) bulk(
 #pragma unroll
                 for (unsigned u = 0; u < DEPTH; ++u)
                     if (groups.x + u < groups.y)
-                        sum += dot(((const VECTOR*)stage)[u * LANES + lane],
-                                   ((const VECTOR*)near)[groups.x + u]);
+                        sum += dot(
+                            ((const VECTOR*)stage)[u * LANES + lane],
+                            ((const VECTOR*)near)[groups.x + u]);
                 if (last_part && c == COPIES - 1) {
                     stage += (groups.y - groups.x) * GROUP_BYTES;
 #pragma unroll
@@ -93,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) bulk(
             }
         }
 
-        // 4. Add up what the warps of a slice have.
+        // 4. Add up the sums of a slice's warps.
         if constexpr (SPLIT > 1) {
             partial[threadIdx.x] = sum;
             __syncthreads();

@@ -1,15 +1,17 @@
-// Which columns a copy brings, and how threads learn that it has come.
+// Which columns a bulk copy loads, and how threads wait for it.
 
-// A warp's part of a slice, and its copies. The last part's last one brings
-// the columns that are left over too.
+// A warp's part of a slice, and its copies. The last copy of the last
+// part also loads the remaining columns.
 constexpr unsigned PART = (GROUPS + SPLIT - 1) / SPLIT;
-constexpr unsigned COPIES = PART > DEPTH ? (PART + DEPTH - 1) / DEPTH : 1;
+constexpr unsigned COPIES =
+    PART > DEPTH ? (PART + DEPTH - 1) / DEPTH : 1;
 constexpr unsigned GROUP_BYTES = LANES * sizeof(VECTOR);
 constexpr unsigned LEFT_BYTES = LANES * LEFT * sizeof(REAL);
 constexpr unsigned STAGE_BYTES = DEPTH * GROUP_BYTES + LEFT_BYTES;
-constexpr unsigned X_BYTES = FACES * STRIDE * sizeof(REAL);   // whole vectors
+constexpr unsigned X_BYTES = FACES * STRIDE * sizeof(REAL);
 
-// Barriers that count bytes (PTX ISA, "mbarrier"), by their shared address.
+// Barriers that count bytes (PTX ISA, "mbarrier"), given by their
+// addresses in shared memory.
 __device__ void initialize(unsigned barrier)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n"
@@ -19,7 +21,8 @@ __device__ void initialize(unsigned barrier)
 
 __device__ void expect(unsigned barrier, unsigned bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 "
+                 "_, [%0], %1;"
                  ::"r"(barrier), "r"(bytes)
                  : "memory");
 }
@@ -29,7 +32,8 @@ __device__ void wait(unsigned barrier, unsigned parity)
     asm volatile("{\n"
                  ".reg .pred done;\n"
                  "again:\n"
-                 "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 "
+                 "done, [%0], %1;\n"
                  "@!done bra again;\n"
                  "}" ::"r"(barrier), "r"(parity)
                  : "memory");
@@ -44,7 +48,7 @@ __device__ void copy(unsigned to, const void* from, unsigned bytes,
                  : "memory");
 }
 
-// The groups of columns that copy c of a part brings.
+// The groups of columns that copy c of a part loads.
 __device__ uint2 brought(unsigned part, unsigned c)
 {
     const unsigned begin = min(part * PART + c * DEPTH, GROUPS);

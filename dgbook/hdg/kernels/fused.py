@@ -1,4 +1,4 @@
-"""Algorithm 2 without an inflated vector: x is read through the columns of the blocks."""
+"""Algorithm 2 without an inflated vector: x is read in place."""
 
 import numpy as np
 
@@ -8,8 +8,9 @@ from dgbook.gpu import cuda, jit
 def make_fused(shape):
     """Kernel for y = A x, A stored as in the paper: `values` (q, r m).
 
-    A thread an output. It reads x where it is: the m threads of a face read
-    the same numbers, which come from the cache but for the first time.
+    One thread per output entry. It reads x in place, through the
+    columns of the blocks. The m threads of a face read the same entries
+    of x; all reads but the first one hit the cache.
     """
     real = np.dtype(shape.dtype).type
     m, blocks = shape.m, shape.blocks
@@ -21,7 +22,7 @@ def make_fused(shape):
             face = t // m
             total = real(0)
             k = np.uint32(0)
-            # Block by block of the row, each with the x of its face.
+            # Each block of the row times the x of its face.
             for b in range(blocks):
                 start = np.uint32(columns[face * blocks + b]) * m
                 j = np.uint32(0)

@@ -1,4 +1,4 @@
-"""The product in slices of 32 rows: the matrix is a stream, and x waits in shared memory."""
+"""The product in slices of 32 rows, with x in shared memory."""
 
 import numpy as np
 
@@ -8,11 +8,13 @@ from dgbook.hdg.plan import tile_faces
 
 
 def make_sliced(shape, plan):
-    """Kernel for y = A x, A stored by sliced(values, 1): (slices, 32 q).
+    """Kernel for y = A x with A in slices of 32 rows.
 
-    A block gathers x for the faces of its rows, each of which has q numbers,
-    and waits once. Then a thread has an output: it loads plan.unroll numbers
-    of its row before it uses the first, so that all are under way together.
+    `values` (slices, 32 q) is sliced(values, 1) of a BlockMatrix. A
+    block gathers x for the faces of its rows, q numbers per face, and
+    waits once. After that there is one thread per output entry. It
+    loads plan.unroll numbers of its row before it uses the first, so
+    that all of these loads are in flight together.
     """
     real = np.dtype(shape.dtype).type
     m, blocks, q = shape.m, shape.blocks, shape.q
@@ -40,7 +42,7 @@ def make_sliced(shape, plan):
                 gathered[e // m * q + b * m + e % m] = near[b]
             e += np.uint32(threads)
         cuda.syncthreads()
-        # A row times x, unroll numbers at a time.
+        # One row times x, `unroll` numbers at a time.
         row = np.uint32(first + t)
         if row < y.size:
             begin = np.uint32((row // m - first // m) * q)
@@ -53,7 +55,7 @@ def make_sliced(shape, plan):
                 for u in range(unroll):
                     total += loaded[u] * gathered[begin + k + u]
                 k += np.uint32(unroll)
-            # What is left over.
+            # The remaining columns.
             for r in range(q - whole):
                 total += (values[n, (whole + r) * WARP + lane]
                           * gathered[begin + whole + r])  # fmt: skip

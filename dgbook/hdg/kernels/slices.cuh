@@ -1,9 +1,11 @@
-// A matrix in slices of 32 rows, and a tile of them with the x that it meets.
+// A matrix in slices of 32 rows, and a tile of them with the x that it
+// needs.
 //
-// Macros: REAL and VECTOR (float4 or double2); SIZE, the unknowns of a face,
-// and BLOCKS, the blocks of a row; FACES, those that a tile's rows can belong
-// to, and STRIDE from the x of one to the next; and the plan: WARPS, SPLIT,
-// UNROLL, RESIDENT. See dgbook/hdg/plan.py.
+// Macros: REAL and VECTOR (float4 or double2); SIZE, the unknowns per
+// face, and BLOCKS, the blocks per row; FACES, the number of faces to
+// which a tile's rows can belong, and STRIDE, the distance from the x
+// of one to the x of the next; and the plan: WARPS, SPLIT, UNROLL,
+// RESIDENT. See dgbook/hdg/plan.py.
 
 constexpr unsigned LANES = 32, THREADS = LANES * WARPS;
 constexpr unsigned WIDTH = sizeof(VECTOR) / sizeof(REAL);
@@ -23,8 +25,10 @@ __device__ REAL dot(double2 a, double2 x)
     return a.x * x.x + a.y * x.y;
 }
 
-// x of the faces that rows from `first` on meet: a thread for an unknown of each.
-__device__ void gather(VECTOR* gathered, const REAL* x, const int* columns, unsigned first,
+// Gather x for the faces of the tile's rows, which begin at `first`.
+// Each thread gathers one unknown of every block of a row.
+__device__ void gather(VECTOR* gathered, const REAL* x,
+                       const int* columns, unsigned first,
                        unsigned faces)
 {
 #pragma unroll AT_ONCE
@@ -34,11 +38,15 @@ __device__ void gather(VECTOR* gathered, const REAL* x, const int* columns, unsi
         const unsigned face = min(first / SIZE + place, faces - 1);
         REAL near[BLOCKS];
 #pragma unroll
-        for (unsigned b = 0; b < BLOCKS; ++b)
-            near[b] = x[(unsigned)columns[face * BLOCKS + b] * SIZE + j];
+        for (unsigned b = 0; b < BLOCKS; ++b) {
+            const unsigned column = columns[face * BLOCKS + b];
+            near[b] = x[column * SIZE + j];
+        }
 #pragma unroll
-        for (unsigned b = 0; b < BLOCKS; ++b)
+        for (unsigned b = 0; b < BLOCKS; ++b) {
+            const unsigned to = place * STRIDE + b * SIZE + j;
             if (e < FACES * SIZE)
-                ((REAL*)gathered)[place * STRIDE + b * SIZE + j] = near[b];
+                ((REAL*)gathered)[to] = near[b];
+        }
     }
 }

@@ -1,18 +1,20 @@
-// y = A x in slices of 32 rows: dgbook/hdg/kernels/sliced.py with loads of 16
-// bytes, and several warps for a slice where rows are long.
+// y = A x in slices of 32 rows: as dgbook/hdg/kernels/sliced.py, with
+// loads of 16 bytes, and with several warps per slice where rows are
+// long.
 //
 // Macros as in slices.cuh.
 
 #include "slices.cuh"
 
-// A is stored by sliced(values, WIDTH). Warp w works on slice w / SPLIT of the
-// block's tile, on every SPLIT-th group of its columns.
+// A is stored by sliced(values, WIDTH). Warp w works on slice w / SPLIT
+// of the block's tile, on every SPLIT-th group of its columns.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) wide(
     const REAL* __restrict__ values, const int* __restrict__ columns,
     const REAL* __restrict__ x, REAL* __restrict__ y, unsigned faces)
 {
     __shared__ VECTOR gathered[FACES * STRIDE / WIDTH];
-    const unsigned lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
+    const unsigned lane = threadIdx.x % LANES;
+    const unsigned warp = threadIdx.x / LANES;
     const unsigned part = warp % SPLIT, rows = faces * SIZE;
     const unsigned first = blockIdx.x * ROWS;
     const unsigned row = first + warp / SPLIT * LANES + lane;
@@ -20,8 +22,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) wide(
     const REAL* entries = values + (size_t)slice * (LANES * COLUMNS);
     const VECTOR* stream = (const VECTOR*)entries + lane;
 
-    // 1. What is needed of the matrix first is under way before anything else, and
-    // so are the columns that are left over.
+    // 1. Issue the first loads of the matrix before anything else, and
+    // those of the remaining columns.
     VECTOR loaded[DEPTH];
 #pragma unroll
     for (unsigned u = 0; u < DEPTH; ++u)
@@ -31,13 +33,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) wide(
 #pragma unroll
     for (unsigned r = 0; r < LEFT; ++r)
         if (part == r % SPLIT)
-            left[r] = __ldcs(entries + (GROUPS * WIDTH + r) * LANES + lane);
+            left[r] = __ldcs(entries + (GROUPS * WIDTH + r) * LANES
+                             + lane);
 
     // 2. Gather x.
     gather(gathered, x, columns, first, faces);
     __syncthreads();
 
-    // 3. Contract. A number that was used makes room for the next one.
+    // 3. Contract. Each number that was used makes room for the next
+    // one.
     const unsigned face = min(row, rows - 1) / SIZE - first / SIZE;
     const REAL* near = (const REAL*)gathered + face * STRIDE;
     REAL sum = 0;
@@ -45,7 +49,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) wide(
     for (unsigned k = part; k < GROUPS; k += DEPTH * SPLIT)
 #pragma unroll
         for (unsigned u = 0; u < DEPTH; ++u) {
-            const unsigned group = k + u * SPLIT, next = group + DEPTH * SPLIT;
+            const unsigned group = k + u * SPLIT;
+            const unsigned next = group + DEPTH * SPLIT;
             if (group < GROUPS)
                 sum += dot(loaded[u], ((const VECTOR*)near)[group]);
             if (next < GROUPS)
@@ -56,7 +61,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) wide(
         if (part == r % SPLIT)
             sum += left[r] * near[GROUPS * WIDTH + r];
 
-    // 4. Add up what the warps of a slice have.
+    // 4. Add up the sums of a slice's warps.
     if constexpr (SPLIT > 1) {
         __shared__ REAL partial[THREADS];
         partial[threadIdx.x] = sum;

@@ -215,12 +215,12 @@ def find(name: str, number: str) -> tuple[Item, ...]:
     """
     items = paper(name).items
     wanted = key(number)
-    found = tuple(i for i in items if i.id == wanted) or tuple(
+    matching = tuple(i for i in items if i.id == wanted) or tuple(
         i for i in items if re.fullmatch(re.escape(wanted) + "[a-d]", i.id)
     )
-    if not found:
+    if not matching:
         raise ValueError(f"item = {number!r}; {name} has {', '.join(i.id for i in items)}")
-    return found
+    return matching
 
 
 def key(number: str) -> str:

@@ -190,7 +190,7 @@ Parts = dict[str, Part]
 
 def _parts(record: Record, kernels: str, N: int) -> Parts:
     """Volume, surface (the EPT kernels for flux and lift together) and update of a set."""
-    found: Parts = {}
+    parts: Parts = {}
     groups = {"volume": ("volume",), "update": ("update",)}
     groups["surface"] = tuple(p for p in PARTS[kernels] if p not in groups)
     for name in ("volume", "surface", "update"):
@@ -198,8 +198,8 @@ def _parts(record: Record, kernels: str, N: int) -> Parts:
             record.row(order=N, dtype=DTYPE, variant=kernels, path=part) for part in groups[name]
         ]
         keys = "seconds_median", "floor_seconds", "flops", "bytes"
-        found[name] = Part(*(sum(row[key] for row in rows) for key in keys))
-    return found
+        parts[name] = Part(*(sum(row[key] for row in rows) for key in keys))
+    return parts
 
 
 def _orders(record: Record) -> list[int]:

@@ -87,21 +87,21 @@ def figure2(cells: int) -> Ours:
     Live on a GPU and, on the coarse mesh, on a processor; else from the record.
     """
     if device().kind == "cuda" or cells == CPU_CELLS:
-        found = travelled(cells)
+        measured = traveled(cells)
     else:
         rows = records.load("euler/figure2").select(order=2, dtype=DTYPE)
-        found = next(row for row in rows if _cells(row) == cells)
+        measured = next(row for row in rows if _cells(row) == cells)
     values = {}
     names = ("pressure", "x-velocity"), ("pressure_errors", "velocity_errors")
     for name, key, exact in zip(*names, _disturbance(), strict=True):
         norm = 10 * float(np.sqrt((exact**2).mean()))  # of the box of side 10
-        values[f"{name}, L2 error"] = found[key][-1]
-        values[f"{name}, % of the vortex"] = 100 * found[key][-1] / norm
+        values[f"{name}, L2 error"] = measured[key][-1]
+        values[f"{name}, % of the vortex"] = 100 * measured[key][-1] / norm
     return Ours({f"p = 2, N = {cells}": values}, "drawn in chapter 7")
 
 
 @lru_cache(maxsize=2)
-def travelled(cells: int) -> dict[str, Any]:
+def traveled(cells: int) -> dict[str, Any]:
     """What `measure.vortex_run` finds of the paper's vortex in a run of Figure 2."""
     vortex, lower = measure.vortices()["paper"]
     times = [measure.FIGURE_2_END]

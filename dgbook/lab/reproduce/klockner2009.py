@@ -140,9 +140,9 @@ def table2() -> Ours:
     record = records.load("maxwell/table2")
     rows = {}
     for N in range(1, 10):
-        found = record.select(order=N, dtype="float32")
-        errors = {f"K = {row['size']['nominal_K']}": row["error"] for row in found}
-        h = [row["size"]["h"] for row in found]
+        of_order = record.select(order=N, dtype="float32")
+        errors = {f"K = {row['size']['nominal_K']}": row["error"] for row in of_order}
+        h = [row["size"]["h"] for row in of_order]
         slope = np.polyfit(np.log(h), np.log(list(errors.values())), 1)[0]
         rows[f"N = {N}"] = errors | {"order": float(slope)}
     return Ours(
@@ -161,8 +161,8 @@ def table3() -> Ours:
     rows = {}
     for N in sorted({row["order"] for row in record.rows}):
         for part, word in _PARTS.items():
-            found = record.select(order=N, path=part, dtype="float32")
-            plan = min(found, key=lambda row: row["seconds_median"])["plan"]
+            of_part = record.select(order=N, path=part, dtype="float32")
+            plan = min(of_part, key=lambda row: row["seconds_median"])["plan"]
             values = {key: plan[key] for key in ("w_p", "w_i", "w_s", "M_B") if key in plan}
             if "strategy" in plan:
                 values["matrix in shared"] = int(plan["strategy"] == "matrix")
@@ -223,13 +223,13 @@ def figure10a() -> Ours:
 def figure10b() -> Ours:
     """The sweep over (w_p, w_i, w_s) at N = 4: its best plan and how much the others lose."""
     record = records.load("maxwell/plans")
-    found = [
+    sweep = [
         row
         for row in record.select(order=4, path="differentiate", dtype="float32")
         if row["plan"]["strategy"] == "matrix"
     ]
-    times = np.array([row["seconds_median"] for row in found])
-    best = found[int(times.argmin())]["plan"]
+    times = np.array([row["seconds_median"] for row in sweep])
+    best = sweep[int(times.argmin())]["plan"]
     rows = {
         "N = 4, differentiation": {key: best[key] for key in ("w_p", "w_i", "w_s")},
         "most plans": {"time over the best": float(np.median(times) / times.min())},
@@ -289,14 +289,14 @@ def _by_part(unit: str, value: Callable[[dict, float], float]) -> Ours:
 
 def _row(record: records.Record, N: int, path: str) -> dict:
     """The fastest row of a path at an order, in single precision."""
-    found = record.select(order=N, path=path, dtype="float32")
-    return min(found, key=lambda row: row["seconds_median"] / (row["dofs"] or 1))
+    rows = record.select(order=N, path=path, dtype="float32")
+    return min(rows, key=lambda row: row["seconds_median"] / (row["dofs"] or 1))
 
 
 def _cores(record: records.Record, N: int, pick: Callable) -> dict:
     """The row of one core (pick = min) or of all (max)."""
-    found = record.select(order=N, path="cores", dtype="float32")
-    return pick(found, key=lambda row: row["size"]["cores"])
+    rows = record.select(order=N, path="cores", dtype="float32")
+    return pick(rows, key=lambda row: row["size"]["cores"])
 
 
 def _rate(row: dict) -> float:

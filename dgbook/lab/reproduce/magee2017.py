@@ -70,17 +70,17 @@ def times(problem: str) -> Ours:
 def speed_ups(problem: str) -> Ours:
     """Time of Classic over that of the swept rule, the paper's kernels and the best ones."""
     record = records.load("swept/step")
-    found = _by_scheme(record, problem, SINGLE)
+    times = _by_scheme(record, problem, SINGLE)
     rows: Values = {}
-    ratios = _ratios(found, "classic", "shared")
+    ratios = _ratios(times, "classic", "shared")
     if problem == "euler":
         lost = [1 / r for r in ratios]
         rows["all sizes"] = from_to("Classic over swept", lost)
     else:
         rows["heat and Kuramoto-Sivashinsky"] = from_to("Shared", ratios)
-        if problem == "heat" and "hybrid" in found:
+        if problem == "heat" and "hybrid" in times:
             small = {
-                scheme: {n: t for n, t in of.items() if n <= SMALL} for scheme, of in found.items()
+                scheme: {n: t for n, t in of.items() if n <= SMALL} for scheme, of in times.items()
             }
             rows["small sizes"] = from_to(
                 "Hybrid slower than Shared", _ratios(small, "hybrid", "shared")
@@ -139,12 +139,12 @@ def _steps(record: Record, problem: str) -> list[dict]:
 
 def _by_scheme(record: Record, problem: str, variant: str | None) -> dict[str, dict[int, float]]:
     """Seconds a step by scheme and size, of the rows of a variant, or of those without."""
-    found: dict[str, dict[int, float]] = {}
+    times: dict[str, dict[int, float]] = {}
     for row in _steps(record, problem):
         if row.get("variant") == variant != PYTHON:
-            found.setdefault(row["path"], {})[row["size"]["n"]] = row["seconds_median"]
-    return found
+            times.setdefault(row["path"], {})[row["size"]["n"]] = row["seconds_median"]
+    return times
 
 
-def _ratios(found: dict[str, dict[int, float]], slow: str, fast: str) -> list[float]:
-    return [found[slow][n] / found[fast][n] for n in sorted(found[fast]) if n in found[slow]]
+def _ratios(times: dict[str, dict[int, float]], slow: str, fast: str) -> list[float]:
+    return [times[slow][n] / times[fast][n] for n in sorted(times[fast]) if n in times[slow]]

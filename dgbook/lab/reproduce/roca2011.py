@@ -136,8 +136,8 @@ def figure4(dtype: str) -> Ours:
                 ratio = row["seconds_median"] / times[_place(row)]
                 ratios[column].append((row["size"]["matrix_bytes"], ratio))
     rows: Values = {}
-    for column, found in ratios.items():
-        for size, values in _binned(found):
+    for column, pairs in ratios.items():
+        for size, values in _binned(pairs):
             rows.setdefault(size, {}).update(from_to(column, values))
     smallest = min(ratio for _, ratio in ratios["GPU over CPU"])
     rows["smallest"] = {"GPU over CPU from": smallest}
@@ -156,11 +156,11 @@ def _curves(
     """
     name, path = _WHERE[where]
     record = records.load(name)
-    found = {"": record.select(path=path, dtype=dtype)}
+    series = {"": record.select(path=path, dtype=dtype)}
     if where == "GPU":
-        found["our best, "] = _fastest(record, dtype)
+        series["our best, "] = _fastest(record, dtype)
     rows: Values = {}
-    for which, of_path in found.items():
+    for which, of_path in series.items():
         ascending = sorted(of_path, key=lambda row: row["size"]["matrix_bytes"])
         largest = {(row["size"]["dim"], row["order"]): row for row in ascending}
         for column, value in columns.items():
@@ -197,8 +197,8 @@ def _binned(pairs: Iterable[tuple[int, float]]) -> list[tuple[str, list[float]]]
 
 def _by_order(record: Record, path: str) -> dict[int, dict[str, Any]]:
     """The rows of a path in the tables' precision, by ascending order."""
-    found = {row["order"]: row for row in record.select(path=path, dtype=DTYPE)}
-    return dict(sorted(found.items()))
+    by_order = {row["order"]: row for row in record.select(path=path, dtype=DTYPE)}
+    return dict(sorted(by_order.items()))
 
 
 def _place(row: dict[str, Any]) -> tuple[int, int, int]:

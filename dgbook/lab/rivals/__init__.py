@@ -24,10 +24,10 @@ def on_device(thing: Any, device: Device, but: Collection[str] = ()) -> Any:
     but : collection of str
         Fields that stay on the host.
     """
-    found = {field.name: getattr(thing, field.name) for field in fields(thing)}
+    values = {field.name: getattr(thing, field.name) for field in fields(thing)}
     arrays = {
         name: device.array(value)
-        for name, value in found.items()
+        for name, value in values.items()
         if isinstance(value, np.ndarray) and name not in but
     }
     return replace(thing, **arrays)

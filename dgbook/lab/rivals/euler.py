@@ -24,8 +24,8 @@ def moved(operator: Operator, device: Device) -> Operator:
         name: device.array(getattr(operator.tables, name)) for name in (*TABLES, "edge_nodes")
     }
     known = {name: getattr(operator.tables, name) for name in ("Np", "dtype")}
-    there = on_device(operator, device, but=("kinds",))
-    return replace(there, tables=SimpleNamespace(**tables, **known))
+    device_operator = on_device(operator, device, but=("kinds",))
+    return replace(device_operator, tables=SimpleNamespace(**tables, **known))
 
 
 class ArraySteps:

@@ -130,9 +130,9 @@ class Ranks:
 
     def _pass(self, values: np.ndarray, to: int, out_of: int) -> np.ndarray:
         """Send values to a rank and return what another sends."""
-        found = np.empty_like(values)
-        self.comm.Sendrecv(values, to, recvbuf=found, source=out_of)
-        return found
+        received = np.empty_like(values)
+        self.comm.Sendrecv(values, to, recvbuf=received, source=out_of)
+        return received
 
     def _classic(self, mine: np.ndarray, steps: int) -> np.ndarray:
         """Rows with r states of either neighbor on their sides, fetched before each substep."""
@@ -186,13 +186,13 @@ def launcher() -> str:
     RuntimeError
         Where there is none, or no mpi4py.
     """
-    found = shutil.which("mpiexec")
+    mpiexec = shutil.which("mpiexec")
     if sys.prefix != sys.base_prefix:
-        found = shutil.which("mpiexec", path=Path(sys.executable).parent) or found
-    for name, there in (("mpiexec", found), ("mpi4py", importlib.util.find_spec("mpi4py"))):
-        if not there:
+        mpiexec = shutil.which("mpiexec", path=Path(sys.executable).parent) or mpiexec
+    for name, installed in (("mpiexec", mpiexec), ("mpi4py", importlib.util.find_spec("mpi4py"))):
+        if not installed:
             raise RuntimeError(f"MPI ranks need {name}, which is not installed: {INSTALL}")
-    return found
+    return mpiexec
 
 
 def on_ranks(ranks: int, program: str, asked: Any, limit: float = LIMIT) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The three kernels of a linear system: volume, surface, and both with the update in one."""
+"""The kernels of a linear system: volume, surface, and fused."""
 
 from .fused import make_fused
 from .surface import make_surface

@@ -1,4 +1,4 @@
-"""The fused kernel: a whole Runge-Kutta stage in one pass over memory."""
+"""The fused kernel: a Runge-Kutta stage in one pass over memory."""
 
 import numpy as np
 
@@ -9,14 +9,16 @@ from dgbook.nodal.trace import WAYS
 def make_fused(dim, n, Np, Nfp, dtype, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    It reads u and res once and writes new and res once: 4 words per degree of
-    freedom. Neighbors may still need u, so the new state goes elsewhere. A row
-    of Np threads works on plan.elements_inline elements, so that an entry of D
-    or LIFT, once loaded, serves them all. Arguments as in volume and surface,
-    but `exterior` shrunk to one word per face, see dgbook.nodal.trace:
+    It reads u and res once and writes new and res once: 4 words per
+    degree of freedom. The new state has an array of its own, since
+    neighbors may still need u. A row of Np threads works on
+    plan.elements_inline elements, so that each entry of D or LIFT that
+    it loads serves all of them. The arguments are those of the volume
+    and surface kernels, but `exterior` is reduced to one word per face,
+    see dgbook.nodal.trace:
 
-    links (K (dim+1),)    the neighbor times WAYS, plus the way its face meets
-                          mine
+    links (K (dim+1),)    neighbor * WAYS + way, where `way` says how
+                          the neighbor's face meets this one
     opposite (ways Nfp,)  for each way, the neighbor's volume nodes
     """
     real = np.dtype(dtype).type
@@ -37,7 +39,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
         row = np.uint32(cuda.threadIdx.y)
         K = np.uint32(links.size // faces)
         first = np.uint32(cuda.blockIdx.x * rows * inline + row)
-        # States come to shared memory; sums begin at zero.
+        # Load the states into shared memory, and set the sums to zero.
         for e in range(inline):
             k = np.uint32(min(first + e * rows, K - 1))
             for f in range(n):
@@ -45,7 +47,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                 rhs[e, f] = real(0)
                 for i in range(dim):
                     du_dr[i, e, f] = real(0)
-        # The flux at the face nodes: jumps times a matrix of the face.
+        # The flux at the face nodes: the face's matrix times the jumps.
         for r in range(rounds):
             i = np.uint32(r * Np + node)
             if i < Nf:
@@ -57,12 +59,16 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     for f in range(n):
                         total = real(0)
                         for g in range(n):
-                            jump = u[g, k * Np + interior[i]] - u[g, plus]
-                            total += face_matrix[(face * n + f) * n + g] * jump
+                            jump = (
+                                u[g, k * Np + interior[i]] - u[g, plus]
+                            )
+                            m = (face * n + f) * n + g
+                            total += face_matrix[m] * jump
                         flux[f, e, row, i] = total
         cuda.syncthreads()
 
-        # Along the reference axes: an entry of D serves all elements.
+        # Derivatives along the reference axes; each entry of D serves
+        # all elements.
         m = 0
         while m < Np:
             for i in range(dim):
@@ -71,7 +77,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     for f in range(n):
                         du_dr[i, e, f] += d * state[f, e, row, m]
             m += 1
-        # The lift: an entry of LIFT serves all elements.
+        # The lift; each entry of LIFT serves all elements.
         m = 0
         while m < Nf:
             l = lift[m * Np + node]
@@ -80,7 +86,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                     rhs[e, f] += l * flux[f, e, row, m]
             m += 1
         for e in range(inline):
-            # Derivatives to du/dt, and the update.
+            # From the derivatives to du/dt, and the update.
             k = np.uint32(first + e * rows)
             if k < K:
                 for f in range(n):

@@ -1,4 +1,4 @@
-"""The surface kernel: gather both traces, jump matrix, lift; one thread per node."""
+"""The surface kernel: both traces, their flux, and the lift."""
 
 import numpy as np
 
@@ -8,16 +8,17 @@ from dgbook.gpu import cuda, jit
 def make_surface(dim, n, Np, Nfp, dtype, plan):
     """Kernel for rhs += LIFT(Fs F (u^- - u^+)).
 
-    A block holds plan.elements_per_block elements, a row of Np threads each.
-    Arguments of the kernel, with Nf = (dim+1) Nfp face nodes per element:
+    A block works on plan.elements_per_block elements with one thread
+    per node, a row of Np threads per element. The kernel's arguments,
+    with Nf = (dim+1) Nfp face nodes per element:
 
-    u, rhs (n, (K + ghosts) Np)   u^+ at boundary faces is in u's ghosts;
-                                  rhs is added to
+    u, rhs (n, (K + ghosts) Np)   on boundary faces, u^+ is in u's
+                                  ghosts; the kernel adds to rhs
     interior (Nf,)                volume node of each face node
-    exterior (K Nf,)              where in u its u^+ is
+    exterior (K Nf,)              index in u of each face node's u^+
     face_matrix (K (dim+1) n n,)  Fs F
-    lift (Nf Np,)                 transposed: neighboring threads read
-                                  neighboring words
+    lift (Nf Np,)                 LIFT, transposed, so that neighboring
+                                  threads read neighboring words
     """
     real = np.dtype(dtype).type
     rows = plan.elements_per_block
@@ -31,10 +32,10 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
         row = np.uint32(cuda.threadIdx.y)
         K = np.uint32(exterior.size // Nf)
         wanted = np.uint32(cuda.blockIdx.x * rows + row)
-        # The last block may have rows to spare: they repeat an element.
+        # Spare rows of the last block repeat the last element.
         k = np.uint32(min(wanted, K - 1))
 
-        # Np threads share Nf face nodes, which may be more.
+        # The flux. Np threads share Nf face nodes, which may be more.
         for r in range(rounds):
             i = np.uint32(r * Np + node)
             if i < Nf:
@@ -45,11 +46,12 @@ def make_surface(dim, n, Np, Nfp, dtype, plan):
                     total = real(0)
                     for g in range(n):
                         jump = u[g, minus] - u[g, plus]
-                        total += face_matrix[(face * n + f) * n + g] * jump
+                        m = (face * n + f) * n + g
+                        total += face_matrix[m] * jump
                     flux[f, row, i] = total
         cuda.syncthreads()
 
-        # The lift, one row of it per thread.
+        # The lift, one row of LIFT per thread.
         if wanted < K:
             for f in range(n):
                 total = rhs[f, k * Np + node]

@@ -1,1 +1,1 @@
-"""The GPU kernels of Maxwell's equations, one operator a file."""
+"""The GPU kernels of Maxwell's equations, one operator per file."""

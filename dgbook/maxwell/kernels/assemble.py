@@ -1,4 +1,4 @@
-"""Operator assembly: curls and lifted fluxes, divided by the material."""
+"""Operator assembly: curls and lifted fluxes over eps and mu."""
 
 import numpy as np
 
@@ -6,11 +6,14 @@ from dgbook.gpu import cuda, jit
 
 
 def make_assemble(shape):
-    """Kernel for du/dt = ((curl H + lifted) / eps, (-curl E + lifted) / mu).
+    """Kernel for du/dt, from derivatives and lifted fluxes.
 
-    One thread per node and all six fields: differentiation has treated these one
-    by one, as the paper does, and here they meet. Of the 18 derivatives the
-    curls need 12.
+    dE/dt = (curl H + lifted) / epsilon
+    dH/dt = (-curl E + lifted) / mu
+
+    One thread per node computes all six fields. The differentiation
+    kernel has treated the fields one by one, as the paper does; the
+    curls combine them, and need 12 of the 18 derivatives.
 
     Arguments, all flat:
 
@@ -23,21 +26,24 @@ def make_assemble(shape):
 
     @jit
     def assemble(derivative, lifted, material, out):
-        node = np.uint32(cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)
+        node = np.uint32(
+            cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+        )
         size = np.uint32(out.size // 6)
         i = np.uint32(node % N_pM)
         if node < size and i < K_M * Np:
             slot = np.uint32(node // N_pM * K_M + i // Np)
             inverse_epsilon = material[2 * slot]
             inverse_mu = material[2 * slot + 1]
-            # Component by component: a curl, what was lifted, the material.
+            # For each component: curl plus lifted flux, over eps or mu.
             for c in range(3):
                 # curl_c v = d v_b / dx_a - d v_a / dx_b
                 a, b = (c + 1) % 3, (c + 2) % 3
                 j = (3 * b + a) * size + node
                 k = (3 * a + b) * size + node
                 curl_E = derivative[j] - derivative[k]
-                curl_H = derivative[j + 9 * size] - derivative[k + 9 * size]
+                j, k = j + 9 * size, k + 9 * size
+                curl_H = derivative[j] - derivative[k]
                 i = c * size + node
                 j = i + 3 * size
                 out[i] = inverse_epsilon * (lifted[i] + curl_H)

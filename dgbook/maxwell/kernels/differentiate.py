@@ -1,4 +1,4 @@
-"""Differentiation with the fields in shared memory, as in Algorithm 1."""
+"""Differentiation with fields in shared memory, as in Algorithm 1."""
 
 import numpy as np
 
@@ -6,21 +6,23 @@ from dgbook.gpu import cuda, jit
 
 
 def make_differentiate(shape, plan):
-    """Kernel for d/dx, d/dy, d/dz of each of the six fields, one thread per node.
+    """Kernel for d/dx, d/dy and d/dz of each of the six fields.
 
-    klockner2009, section 5.2, applied to section 5.4. Blocks and the order of
-    threads are those of `make_lift`; the three matrices are applied along with
-    one another, so that a value once loaded from shared memory serves three
-    products, and an entry of a matrix w_i.
+    klockner2009, section 5.2, applied to section 5.4, with one thread
+    per node. Blocks and the order of threads are those of `make_lift`.
+    The three matrices are applied together, so that each value loaded
+    from shared memory serves three products and each matrix entry
+    serves w_i.
 
     Arguments, all flat:
 
     u (6 n_M N_pM,)
-    matrix (3 Np Np,)          entry (r, n, j) is D_r[j, n]: transposed, so that
-                               neighboring threads read neighboring words
+    matrix (3 Np Np,)          entry (r, n, j) is D_r[j, n]: transposed,
+                               so that neighboring threads read
+                               neighboring words
     rst_xyz (n_M K_M 9,)       entry (slot, r, d) is dr_r/dx_d
-    derivative (18 n_M N_pM,)  entry (field, d, node), written, except for the
-                               padding
+    derivative (18 n_M N_pM,)  entry (field, d, node), written, except
+                               for the padding
     """
     real = np.dtype(shape.dtype).type
     Np, K_M, N_pM = shape.Np, shape.K_M, shape.N_pM
@@ -31,7 +33,8 @@ def make_differentiate(shape, plan):
     def differentiate(u, matrix, rst_xyz, derivative):
         f = cuda.shared.array((w_p, N_pM, w_i), real, alignment=16)
         d = cuda.local.array((w_i, 3), real)
-        row, half = np.uint32(cuda.threadIdx.y), np.uint32(cuda.threadIdx.z)
+        row = np.uint32(cuda.threadIdx.y)
+        half = np.uint32(cuda.threadIdx.z)
         if not mitigating:
             row, half = half, row
         i = np.uint32(half * 16 + cuda.threadIdx.x)
@@ -39,9 +42,10 @@ def make_differentiate(shape, plan):
         first = np.uint32((cuda.blockIdx.x * w_p + row) * w_i)
         field = np.uint32(cuda.blockIdx.y)
 
-        # The field's values in w_i microblocks come to shared memory.
+        # Load the field in w_i microblocks into shared memory.
         for e in range(w_i):
-            # The last block may have too many: they repeat one.
+            # Beyond the end, the last block repeats the last
+            # microblock.
             m = np.uint32(min(first + e, n_M - 1))
             f[row, i, e] = u[(field * n_M + m) * N_pM + i]
         cuda.syncthreads()
@@ -50,7 +54,7 @@ def make_differentiate(shape, plan):
             element = np.uint32(i // Np)
             node = np.uint32(i % Np)
             begin = np.uint32(element * Np)
-            # Three rows of matrices times the element's values.
+            # One row of each matrix times the element's values.
             for e in range(w_i):
                 for r in range(3):
                     d[e, r] = real(0)
@@ -61,7 +65,7 @@ def make_differentiate(shape, plan):
                     for e in range(w_i):
                         d[e, r] += D * f[row, begin + n, e]
                 n += np.uint32(1)
-            # From reference axes to x, y, z.
+            # From the reference axes to x, y and z.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

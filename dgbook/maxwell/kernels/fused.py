@@ -1,19 +1,20 @@
-"""The fused kernel: a whole stage of upwind DG in one pass over memory."""
+"""The fused kernel: a stage of upwind DG in one pass over memory."""
 
 import numpy as np
 
 from dgbook.gpu import cuda, jit
 from dgbook.nodal.trace import WAYS
 
-GHOST = 24  # the way to meet that means the boundary
+GHOST = 24  # the `way` of faces on the boundary
 
 
 def make_flux(shape):
-    """Device function for the two numbers of a face node that are lifted.
+    """Device function for the upwind flux, two numbers per face node.
 
-    They are Z^+ dH - n x dE, where d is exterior minus interior, along the
-    tangents t_1, t_2 of the face, times Z^- / (Z^- + Z^+), for point i of face
-    f of element k, whose own fields are state[v], ..., state[v + 5].
+    They are the components of Z^+ dH - n x dE along the face's tangents
+    t_1 and t_2, times Z^- / (Z^- + Z^+), where d means exterior minus
+    interior. The node is point i of face f of element k; the element's
+    fields there are state[v], ..., state[v + 5].
     """
     real = np.dtype(shape.dtype).type
     size, Nfp, words = 6 * shape.even_Np, shape.Nfp, shape.geometry
@@ -27,16 +28,20 @@ def make_flux(shape):
     @jit(device=True)
     def flux_at(k, f, i, state, v, u, data, links, opposite, tangents,
                 geometry, boundary):  # fmt: skip
-        way, neighbor = links[4 * k + f] % WAYS, links[4 * k + f] // WAYS
-        # E and H of the element itself, along the two tangents of the face.
-        t = 48 * f  # way 6 f: to meet a face like my own
-        e1, e2 = along(t, tangents, state, v), along(t + 4, tangents, state, v)
+        link = links[4 * k + f]
+        way, neighbor = link % WAYS, link // WAYS
+        # E and H of this element, along the two tangents of the face.
+        t = 48 * f  # the tangents of way 6 f, whose face is f itself
+        e1 = along(t, tangents, state, v)
+        e2 = along(t + 4, tangents, state, v)
         h1 = along(t, tangents, state, v + 3)
         h2 = along(t + 4, tangents, state, v + 3)
-        # And on the other side of it.
+        # E and H of the other side, along the same tangents.
         if way < GHOST:
-            t, w = 8 * way, neighbor * size + 6 * opposite[way * Nfp + i]
-            E1, E2 = along(t, tangents, u, w), along(t + 4, tangents, u, w)
+            t = 8 * way
+            w = neighbor * size + 6 * opposite[way * Nfp + i]
+            E1 = along(t, tangents, u, w)
+            E2 = along(t + 4, tangents, u, w)
             H1 = along(t, tangents, u, w + 3)
             H2 = along(t + 4, tangents, u, w + 3)
         else:  # u^+ = M u^- + g
@@ -45,27 +50,31 @@ def make_flux(shape):
             H1, H2 = boundary[m + 1] * h1, boundary[m + 1] * h2
             for d in range(3):
                 E = data[(d * faces + neighbor) * Nfp + i]
-                H = boundary[m + 8] * data[((d + 3) * faces + neighbor) * Nfp + i]
+                j = ((d + 3) * faces + neighbor) * Nfp + i
+                H = boundary[m + 8] * data[j]
                 t1, t2 = boundary[m + 2 + d], boundary[m + 5 + d]
                 E1, E2 = E1 + t1 * E, E2 + t2 * E
                 H1, H2 = H1 + t1 * H, H2 + t2 * H
-        # The upwind flux: jumps, weighted, those of E turned.
+        # The upwind flux: the jump of H, and that of E rotated by 90
+        # degrees; t_1 x t_2 points inward or outward.
         g = np.uint32(k * words + 6 + 3 * f)
         tau = geometry[k * words + 18 + f] if materials else half
-        turn = -tau if f % 2 else tau  # t_1 x t_2 points inward or outward
+        turn = -tau if f % 2 else tau
         E1, E2 = E1 - e1, E2 - e2
         A = turn * (geometry[g] * E2 - geometry[g + 1] * E1)
         B = turn * (geometry[g + 1] * E2 - geometry[g + 2] * E1)
-        return A + tau * H1 - (one - tau) * h1, B + tau * H2 - (one - tau) * h2
+        A = A + tau * H1 - (one - tau) * h1
+        B = B + tau * H2 - (one - tau) * h2
+        return A, B
 
     return flux_at
 
 
 def make_curl(shape, plan):
-    """Device function that adds to c what a column of D makes of the fields.
+    """Device function that adds one column of D times the fields to c.
 
-    Of six components, c[.., 0:3] belong to J curl H and c[.., 3:6] to
-    -J curl E: with covariant components of the fields, 12 products.
+    c[.., 0:3] sums J curl H and c[.., 3:6] sums -J curl E. With
+    covariant components of the fields they take 12 products.
     """
     size = 6 * shape.even_Np
     inline, nodes = plan.elements_inline, plan.nodes_inline
@@ -100,16 +109,18 @@ def make_curl(shape, plan):
 def make_fused(shape, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    From memory it has to read u and res once and write new and res once, 4
-    words per degree of freedom; neighbors' nodes, and u for the update, are found
-    again in the caches. Where a = 0 it does not read res, where b = 0 not write new. The
-    state holds, node by node, x_i . E and x_i . (Z H), where x_1, x_2, x_3 are
-    the columns of dx/dr. A row of threads works on plan.elements_inline
-    elements, a thread on plan.nodes_inline nodes of each.
+    It has to read u and res once from memory and to write new and res
+    once, 4 words per degree of freedom; neighbors' nodes, and u for the
+    update, are found again in the caches. If a = 0 it does not read
+    res, and if b = 0 it does not write new. The state holds x_i . E and
+    x_i . (Z H), node by node, where x_1, x_2, x_3 are the columns of
+    dx/dr. A row of threads works on plan.elements_inline elements, and
+    each thread on plan.nodes_inline nodes of each of them.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, words, zero = shape.Np, shape.Nfp, shape.geometry, real(0)
-    rows, inline, nodes = plan.rows, plan.elements_inline, plan.nodes_inline
+    inline, nodes = plan.elements_inline, plan.nodes_inline
+    rows = plan.rows
     lanes, unroll = -(-Np // nodes), plan.unroll
     size, points, column = 6 * shape.even_Np, 4 * Nfp, 3 * nodes * lanes
     threads, elements = rows * lanes, rows * inline
@@ -117,17 +128,20 @@ def make_fused(shape, plan):
     flux_at, add_curl = make_flux(shape), make_curl(shape, plan)
 
     @jit
-    def fused(u, data, links, opposite, tangents, face_nodes, geometry,
-              boundary, derivative, lift, res, new, a, b, dt):  # fmt: skip
+    def fused(
+        u, data, links, opposite, tangents, face_nodes, geometry,
+        boundary, derivative, lift, res, new, a, b, dt
+    ):  # fmt: skip
         state = cuda.shared.array(state_words, real)
         flux = cuda.shared.array(flux_words, real)
         c = cuda.local.array((nodes, inline, 6), real)
         lifted = cuda.local.array((nodes, inline, 2), real)
-        lane, row = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
+        lane = np.uint32(cuda.threadIdx.x)
+        row = np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
         first = np.uint32(cuda.blockIdx.x * elements)
         element = np.uint32(row * inline)
-        # The block's states come to shared memory; sums begin at zero.
+        # Load the block's states into shared memory; zero the sums.
         p = thread
         while p < state_words:
             state[p] = u[first * size + p]
@@ -137,15 +151,15 @@ def make_fused(shape, plan):
                 for x in range(6):
                     c[i, e, x] = zero
         cuda.syncthreads()
-        # Two numbers per face node are what will be lifted.
+        # The flux: two numbers per face node.
         p = thread
         while p < elements * points:
             e, f = np.uint32(p // points), np.uint32(p // Nfp % 4)
             i = np.uint32(p % Nfp)
             v = np.uint32(e * size + 6 * face_nodes[f * Nfp + i])
             flux[2 * p], flux[2 * p + 1] = flux_at(
-                np.uint32(first + e), f, i, state, v, u, data, links, opposite,
-                tangents, geometry, boundary)  # fmt: skip
+                np.uint32(first + e), f, i, state, v, u, data, links,
+                opposite, tangents, geometry, boundary)  # fmt: skip
             p = np.uint32(p + threads)
         cuda.syncthreads()
 
@@ -153,7 +167,7 @@ def make_fused(shape, plan):
         m, d, v = np.uint32(0), lane, np.uint32(element * size)
         while m < Np:
             add_curl(c, derivative, d, state, v)
-            if unroll > 1:  # so that more loads are under way
+            if unroll > 1:  # so that more loads are in flight
                 add_curl(c, derivative, d + column, state, v + 6)
             if unroll > 2:
                 add_curl(c, derivative, d + 2 * column, state, v + 12)
@@ -161,7 +175,7 @@ def make_fused(shape, plan):
             m = np.uint32(m + unroll)
             d = np.uint32(d + unroll * column)
             v = np.uint32(v + unroll * 6)
-        # Lift face by face, along the tangents of each.
+        # Lift the flux face by face, along the tangents of each face.
         for f in range(4):
             for i in range(nodes):
                 for e in range(inline):
@@ -178,7 +192,8 @@ def make_fused(shape, plan):
             t1, t2 = 1 if f < 2 else 0, 2 if f < 3 else 1
             for e in range(inline):
                 g = np.uint32((first + element + e) * words + 6 + 3 * f)
-                g11, g12, g22 = geometry[g], geometry[g + 1], geometry[g + 2]
+                g11, g12 = geometry[g], geometry[g + 1]
+                g22 = geometry[g + 2]
                 for i in range(nodes):
                     A, B = lifted[i, e, 0], lifted[i, e, 1]
                     E1, E2 = (B, -A) if f % 2 else (-B, A)
@@ -192,11 +207,12 @@ def make_fused(shape, plan):
                         c[i, e, 3] -= H1 + H2
         cuda.syncthreads()
 
-        # To covariant components of du/dt.
-        for e in range(inline):  # du/dt takes the place of the state
+        # Covariant components of du/dt replace the states.
+        for e in range(inline):
             g = np.uint32((first + element + e) * words)
-            g11, g12, g13 = geometry[g], geometry[g + 1], geometry[g + 2]
-            g22, g23, g33 = geometry[g + 3], geometry[g + 4], geometry[g + 5]
+            g11, g12 = geometry[g], geometry[g + 1]
+            g13, g22 = geometry[g + 2], geometry[g + 3]
+            g23, g33 = geometry[g + 4], geometry[g + 5]
             for i in range(nodes):
                 n = np.uint32(lane + i * lanes)
                 for h in range(0, 6, 3):

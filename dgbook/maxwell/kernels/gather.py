@@ -1,4 +1,4 @@
-"""Flux gather: the flux at every face node, by face pairs (Algorithm 3)."""
+"""Flux gather: the flux at all face nodes, by pairs (Algorithm 3)."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from dgbook.maxwell.plan import DESCRIPTOR_INTEGERS, DESCRIPTOR_REALS
 
 @jit(device=True)
 def cross(n, i, v, j, result):
-    """result = n x v of three entries each, n's from i on and v's from j on."""
+    """The cross product n[i:i+3] x v[j:j+3], into result[0:3]."""
     result[0] = n[i + 1] * v[j + 2] - n[i + 2] * v[j + 1]
     result[1] = n[i + 2] * v[j] - n[i] * v[j + 2]
     result[2] = n[i] * v[j + 1] - n[i + 1] * v[j]
@@ -37,25 +37,28 @@ def cross(n, i, v, j, result):
 def make_gather(shape, places, plan):
     """Kernel for sJ n.(F - F*) at all face nodes of all six fields.
 
-    klockner2009, Algorithm 3. A block of Nfp x w_p threads works for M_B
-    microblocks: a row of Nfp threads takes one face pair after another, and
-    what lies in the block is stored for both sides. Fluxes go to shared memory
-    in any order and from there to global memory in one contiguous piece. The
-    paper has a loop for each category of face pairs; here one loop asks where
-    in the sorted descriptors it is, since most of the three is the same.
+    klockner2009, Algorithm 3. A block of Nfp x w_p threads works for
+    M_B microblocks. A row of Nfp threads takes one face pair after
+    another, and stores the flux of both sides if both lie in the block.
+    Fluxes go to shared memory in any order, and from there to global
+    memory in one contiguous piece. The paper has one loop for each of
+    three categories of face pairs. They have most steps in common, so
+    here one loop treats all pairs; the descriptors are sorted, and a
+    pair's place tells its category.
 
-    With the jump D of u, P = n x DH, Q = n x DE and S = sJ / (Z^- + Z^+):
+    With the jump D of u, let P = n x DH, Q = n x DE and
+    S = sJ / (Z^- + Z^+). Then the flux is
 
     minus side  S (Z^+ P - a n x Q, -Z^- Q - a Z^- Z^+ n x P)
     plus side   S (Z^- P + a n x Q, -Z^+ Q + a Z^- Z^+ n x P)
 
     Arguments, all flat (dgbook.maxwell.microblocks names their words):
 
-    u (6 n_M N_pM,)        the state; textures in 2009, today plain loads
-                           through L1
+    u (6 n_M N_pM,)        the state; textures in 2009, today plain
+                           loads through L1
     data (6 nb Nfp,)       g in u^+ = M u^- + g on the boundary
     counts, integers, reals
-                           the descriptors, `places` a block
+                           the descriptors, `places` of them per block
     lists (n Nfp,)         index lists
     flux (6 n_M N_fM,)     written, except for the padding
     """
@@ -80,12 +83,13 @@ def make_gather(shape, places, plan):
         x, e = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
         block = np.uint32(cuda.blockIdx.x)
         thread = np.uint32(e * Nfp + x)
-        size, data_size = np.uint32(u.size // 6), np.uint32(data.size // 6)
+        size = np.uint32(u.size // 6)
+        data_size = np.uint32(data.size // 6)
         interior = counts[block * COUNTS + INTERIOR]
         exterior = counts[block * COUNTS + EXTERIOR]
         pairs = counts[block * COUNTS + PAIRS]
 
-        # The descriptors of the block's face pairs come to shared memory.
+        # Load the descriptors of the block's pairs into shared memory.
         i = thread
         while i < pairs * DESCRIPTOR_INTEGERS:
             d[i] = integers[block * integers_size + i]
@@ -103,7 +107,8 @@ def make_gather(shape, places, plan):
             for c in range(6):
                 minus[c] = u[c * size + i]
             if e < exterior:
-                i = d[p + FETCH_PLUS] + lists[d[p + LIST_PLUS] * Nfp + x]
+                i = d[p + FETCH_PLUS]
+                i += lists[d[p + LIST_PLUS] * Nfp + x]
                 for c in range(6):
                     jump[c] = u[c * size + i] - minus[c]
             else:
@@ -118,20 +123,22 @@ def make_gather(shape, places, plan):
             cross(g, q + NORMAL, Q, 0, nQ)
             S, a = g[q + SCALE], g[q + UPWINDING]
             Zm, Zp = g[q + Z_MINUS], g[q + Z_PLUS]
-            # The flux of the minus side and, if in the block, the plus side.
+            # The flux of the minus side and, if the plus side is in the
+            # block, of the plus side.
             i = d[p + STORE_MINUS] + x
             for c in range(3):
                 f[c, i] = S * (Zp * P[c] - a * nQ[c])
                 f[c + 3, i] = -S * Zm * (Q[c] + a * Zp * nP[c])
             if e < interior:
-                i = d[p + STORE_PLUS] + lists[d[p + LIST_STORE] * Nfp + x]
+                i = d[p + STORE_PLUS]
+                i += lists[d[p + LIST_STORE] * Nfp + x]
                 for c in range(3):
                     f[c, i] = S * (Zm * P[c] + a * nQ[c])
                     f[c + 3, i] = -S * Zp * (Q[c] - a * Zm * nP[c])
             e += w_p
         cuda.syncthreads()
 
-        # All fluxes of the block, in one piece.
+        # All fluxes of the block go to global memory in one piece.
         size = np.uint32(flux.size // 6)
         i = thread
         while i < counts[block * COUNTS + END]:

@@ -8,22 +8,26 @@ from dgbook.gpu import cuda, jit
 def make_lift(shape, plan):
     """Kernel for J^-1 LIFT flux, one thread per node.
 
-    klockner2009, Algorithm 1. A block works on w_p x w_i microblocks of one of
-    the six fields, which are the second dimension of the grid. An entry of
-    LIFT, once loaded, serves w_i microblocks. In the block's order of threads,
-    16 x w_p x N_pM/16, a warp is the same half-warp of two microblocks: both
-    straddle elements, or neither (Figure 5(b)). The plain order
-    16 x N_pM/16 x w_p goes through microblocks one after another (5(a)).
+    klockner2009, Algorithm 1. A block works on w_p x w_i microblocks of
+    one of the six fields; the grid's second dimension counts fields.
+    Each entry of LIFT that is loaded serves w_i microblocks. If the
+    block's threads have the order 16 x w_p x N_pM/16, a warp has the
+    same half-warp of two microblocks, so that both halves straddle
+    elements or neither does (Figure 5(b)). The plain order 16 x N_pM/16
+    x w_p takes one microblock after another (Figure 5(a)).
 
-    Values of a node's w_i microblocks stand side by side in shared memory,
-    aligned to 16 bytes, so that one wide load fetches up to four.
+    The values of one node in w_i microblocks are neighbors in shared
+    memory, aligned to 16 bytes, so that one wide load fetches up to
+    four of them.
 
     Arguments, all flat:
 
-    flux (6 n_M N_fM,)          face values, scaled by the face's Jacobian
-    matrix (Nf Np,)             LIFT, transposed (column-major): neighboring
-                                threads read neighboring words; a texture in
-                                2009, today a plain load through L1
+    flux (6 n_M N_fM,)          face values, scaled by the face's
+                                Jacobian
+    matrix (Nf Np,)             LIFT, transposed (column-major):
+                                neighboring threads read neighboring
+                                words; a texture in 2009, today a plain
+                                load through L1
     inverse_jacobian (n_M K_M,)
     lifted (6 n_M N_pM,)        written, except for the padding
     """
@@ -38,7 +42,8 @@ def make_lift(shape, plan):
     def lift(flux, matrix, inverse_jacobian, lifted):
         f = cuda.shared.array((w_p, N_fM, w_i), real, alignment=16)
         r = cuda.local.array(w_i, real)
-        row, half = np.uint32(cuda.threadIdx.y), np.uint32(cuda.threadIdx.z)
+        row = np.uint32(cuda.threadIdx.y)
+        half = np.uint32(cuda.threadIdx.z)
         if not mitigating:
             row, half = half, row
         i = np.uint32(half * 16 + cuda.threadIdx.x)
@@ -46,12 +51,12 @@ def make_lift(shape, plan):
         first = np.uint32((cuda.blockIdx.x * w_p + row) * w_i)
         field = np.uint32(cuda.blockIdx.y * n_M)
 
-        # The face values of w_i microblocks come to shared memory.
+        # Load the face values of w_i microblocks into shared memory.
         for b in range(rounds):
             n = np.uint32(b * N_pM + i)
             if n < N_fM:
                 for e in range(w_i):
-                    # The last block may have too many: they repeat one.
+                    # Beyond the end, repeat the last microblock.
                     m = np.uint32(min(first + e, n_M - 1))
                     f[row, n, e] = flux[(field + m) * N_fM + n]
         cuda.syncthreads()
@@ -60,7 +65,7 @@ def make_lift(shape, plan):
             element = np.uint32(i // Np)
             node = np.uint32(i % Np)
             begin = np.uint32(element * Nf)
-            # A row of LIFT times the element's face values.
+            # One row of LIFT times the element's face values.
             for e in range(w_i):
                 r[e] = real(0)
             n = np.uint32(0)
@@ -69,7 +74,7 @@ def make_lift(shape, plan):
                 for e in range(w_i):
                     r[e] += l * f[row, begin + n, e]
                 n += np.uint32(1)
-            # Over the Jacobian, to global memory.
+            # Divide by the Jacobian, and store.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

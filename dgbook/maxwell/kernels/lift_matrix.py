@@ -1,4 +1,4 @@
-"""Flux lifting with a matrix segment in shared memory, as in Algorithm 4."""
+"""Flux lifting with LIFT in shared memory, as in Algorithm 4."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from dgbook.maxwell.plan import odd
 def make_lift_matrix(shape, plan):
     """Kernel for J^-1 LIFT flux, one thread per node.
 
-    klockner2009, section 5.4, applied to section 5.2: blocks and segments are
-    those of `make_differentiate_matrix`, the arguments those of `make_lift`,
-    but for
+    klockner2009, section 5.4, applied to section 5.2. Blocks and
+    segments are those of `make_differentiate_matrix`, and the arguments
+    those of `make_lift`, except for
 
     matrix (Np Nf,)  LIFT, row by row
     """
@@ -30,7 +30,7 @@ def make_lift_matrix(shape, plan):
         begin = np.uint32(cuda.blockIdx.x * N_R)
         n_M = np.uint32(inverse_jacobian.size // K_M)
         field = np.uint32(cuda.blockIdx.z * n_M)
-        # The segment of LIFT comes to shared memory.
+        # Load the segment of LIFT into shared memory.
         n = np.uint32(y * N_R + x)
         while n < N_R * Nf:
             row = (begin + n // Nf) % Np
@@ -40,10 +40,13 @@ def make_lift_matrix(shape, plan):
 
         i = np.uint32(begin + x)
         element = np.uint32(i // Np)
-        # w_s times: rows of the segment times face values of w_i microblocks.
+        # Do w_s times: one row per thread times the face values of w_i
+        # microblocks.
         s = np.uint32(0)
         while i < K_M * Np and s < w_s:
-            first = np.uint32(((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i)
+            first = np.uint32(
+                ((cuda.blockIdx.y * w_s + s) * w_p + y) * w_i
+            )
             for e in range(w_i):
                 r[e] = real(0)
             n = np.uint32(0)
@@ -53,7 +56,7 @@ def make_lift_matrix(shape, plan):
                     v = flux[(field + m) * N_fM + element * Nf + n]
                     r[e] += L[x, n] * v
                 n += np.uint32(1)
-            # Over the Jacobian, to global memory.
+            # Divide by the Jacobian, and store.
             for e in range(w_i):
                 m = np.uint32(first + e)
                 if m < n_M:

@@ -178,10 +178,18 @@ class FusedLauncher(NodalStage):
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
 
-    @property
-    def elements(self) -> np.ndarray:
-        """The elements along the curve, (K,)."""
-        return self.order
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
+        mesh = self.operator.mesh
+        x = map_derivatives(mesh.vertices, mesh.elements[elements]).swapaxes(1, 2)
+        Z = self.operator.impedance[elements, :1, None].astype(np.float64)
+        matrices = np.zeros((len(elements), 6, 6))
+        matrices[:, :3, :3], matrices[:, 3:, 3:] = x, Z * x
+        return matrices
+
+    def _in_element(self) -> tuple[int, np.ndarray]:
+        Np = self.shape.even_Np
+        return 6 * Np, np.arange(6)[:, None] + 6 * np.arange(Np)
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""

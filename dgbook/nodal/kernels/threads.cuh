@@ -1,11 +1,14 @@
-// Who works on what in the fused kernels of nodal methods, plain or on tensor cores.
+// Which threads work on which nodes in the fused kernels of nodal
+// methods.
 //
-// Plain, a row of LANES threads works on INLINE elements and a thread on NODES nodes
-// of each. On tensor cores (TENSOR) a warp works on 8 HALVES = INLINE elements and on
+// Without tensor cores, a row of LANES threads works on INLINE
+// elements, and each thread on NODES nodes of each element. On tensor
+// cores (TENSOR), a warp works on 8 HALVES = INLINE elements and on
 // NODES tiles of 8 nodes. ROWS rows make a block.
 //
-// Before it is included: memory.cuh, the function partner that tensor.cuh wants, and
-// macros NP, NFP, TENSOR, ROWS, INLINE, NODES and UNROLL.
+// Before it is included: memory.cuh, the function partner that
+// tensor.cuh needs, and the macros NP, NFP, TENSOR, ROWS, INLINE, NODES
+// and UNROLL.
 
 #if TENSOR
 #include "gpu/tensor.cuh"

@@ -1,10 +1,12 @@
 // A thread's place without tensor cores.
 
-constexpr int COLUMNS = round_up(NP, 2), FACE = round_up(NFP, 2);   // read two at a time
+// Columns are read two at a time.
+constexpr int COLUMNS = round_up(NP, 2), FACE = round_up(NFP, 2);
 constexpr int LANES = (NP + NODES - 1) / NODES;
 
-// Thread `lane` of a row has nodes lane + i LANES of the row's elements, from `element`
-// on. What the last warp has too many repeats the last row, and writes nothing.
+// Thread `lane` of a row has the nodes lane + i LANES of the row's
+// elements, the first of which is `element`. Spare threads of the last
+// warp repeat the last row and write nothing.
 struct Place {
     unsigned row, lane, element;
     __device__ Place()
@@ -14,5 +16,8 @@ struct Place {
         lane = thread % LANES;
         element = row * INLINE;
     }
-    __device__ bool counts() const { return threadIdx.x < ROWS * LANES; }
+    __device__ bool counts() const
+    {
+        return threadIdx.x < ROWS * LANES;
+    }
 };

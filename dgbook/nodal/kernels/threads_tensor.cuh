@@ -3,8 +3,9 @@
 constexpr int COLUMNS = round_up(NP, STEP), FACE = round_up(NFP, STEP);
 constexpr int LANES = (NP + 8 * NODES - 1) / (8 * NODES) * 32;
 
-// Lane 4 g + t of a warp has elements number g and g + 8 of a product, the first of
-// which is `element`, and of the warp's tiles, from `tile` on, nodes that t says.
+// Lane 4 g + t of a warp has elements g and g + 8 of a product;
+// `element` is the first of them. The warp's first tile is `tile`, and
+// t says which nodes of each tile the lane has.
 struct Place {
     unsigned lane, t, element, tile;
     __device__ Place()

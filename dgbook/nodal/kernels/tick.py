@@ -4,7 +4,11 @@ from dgbook.gpu import jit
 
 
 def make_tick():
-    """Kernel that counts a time step, so that a recorded step knows when it is."""
+    """Kernel that counts the time steps on the device.
+
+    The launches of a recorded step are the same each time; its stages
+    read their time from this count.
+    """
 
     @jit
     def tick(step):

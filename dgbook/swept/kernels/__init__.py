@@ -1,1 +1,1 @@
-"""The kernels of the schemes; Hybrid launches those of Shared."""
+"""The kernels of all schemes; Hybrid launches those of Shared."""

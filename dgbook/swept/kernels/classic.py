@@ -1,4 +1,4 @@
-"""The Classic kernel: one substep of every point, from and to global memory."""
+"""The Classic kernel: one substep per launch, in global memory."""
 
 import numpy as np
 
@@ -9,15 +9,16 @@ from dgbook.swept.point import make_access, make_neighbors
 
 
 def make_classic(problem, stage, dtype):
-    """Kernel for new = old + w slope(u): substep `stage` (magee2017, figure 6).
+    """Kernel for substep `stage`: new = old + w slope(u).
 
-    One thread per point, one launch per substep: only a launch's end tells a
-    point that its neighbors' states are there. Arguments of the kernel,
-    (fields n,) each, a field after the other:
+    magee2017, figure 6, with one thread per point and one launch per
+    substep, since only the end of a launch guarantees that the
+    neighbors' states are written. The kernel's arguments have shape
+    (fields n,), one field after the other:
 
-    u    what the slope is computed from
-    new  is overwritten. The first substep computes it from old = u; in the
-         second it holds old, and u is what the first one left.
+    u    the states from which the slope is computed
+    new  is overwritten. In the first substep old = u. In the second,
+         new holds old, and u is the result of the first.
     """
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
@@ -34,29 +35,34 @@ def make_classic(problem, stage, dtype):
         first = np.int32(cuda.blockIdx.x) * threads
         i, last = np.int32(cuda.grid(1)), np.int32(n - 1)
         if i < n:
-            # The point's state, of this level and of the one before.
+            # The point's state at this level and at the one before.
             at, stride, row = np.uint64(i), np.uint64(n), np.uint64(0)
             old, w = load(u if stage == 0 else new, at, stride), weight
             state = load(u, at, stride)
-            # The stencil. A whole block decides: of one without ends, neighbors'
-            # addresses are a thread's own and a constant.
-            if first >= low and np.int32(first + threads) <= np.int32(n - low):
+            # The stencil. The whole block takes the same branch: away
+            # from the domain's ends, a neighbor's address is this
+            # thread's plus a constant.
+            end = np.int32(first + threads)
+            if first >= low and end <= np.int32(n - low):
                 stencil = gather(u, row, inner(i, i, i), stride, state)
             else:
-                stencil = gather(u, row, outer(i, np.int32(0), last), stride, state)
+                points = outer(i, np.int32(0), last)
+                stencil = gather(u, row, points, stride, state)
                 if fixed and (i == 0 or i == last):
                     w = real(0)
-            # The substep, from neighbors' states.
+            # The substep.
             store(new, at, stride, advance(old, w, stencil))
 
     return classic
 
 
 def make_classic_rows(problem, stage, points, dtype):
-    """The same with several neighboring points per thread, of which n is a multiple.
+    """Kernel like that of `make_classic`, with `points` per thread.
 
-    A thread loads 2r points more than it updates, and computes of Euler each
-    of its faces once: fewer loads and flops, fewer threads.
+    The points of a thread are neighbors, and n is a multiple of
+    `points`. A thread loads 2r points more than it updates and, for the
+    Euler equations, computes the flux of each of its faces once. There
+    are fewer loads and flops, and fewer threads.
     """
     fields = len(problem.fields)
     substep = make_substep(problem, stage, points, np.dtype(dtype).type)

@@ -1,4 +1,4 @@
-"""Hybrid's kernels that take edges to the CPU and fetch what it made of them."""
+"""Hybrid's kernels that send edges to the CPU and fetch its result."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from dgbook.gpu import cuda, jit
 def make_send(problem, node):
     """Kernel that sends the edges from which the split diamond grows.
 
-    One block of `node` threads.
+    It runs in one block of `node` threads.
 
     left, right (fields n,)  edges of all nodes
-    sent (2 fields node,)    the first node's left one, then the last node's
-                             right one; memory of the host, overwritten
+    sent (2 fields node,)    the first node's left edge, then the last
+                             node's right edge; host memory, overwritten
     """
     fields = len(problem.fields)
     size = fields * node
@@ -21,7 +21,7 @@ def make_send(problem, node):
     def send(left, right, sent):
         t = np.uint32(cuda.threadIdx.x)
         last = np.uint32(right.size - size)
-        # Field by field: a thread takes one number of either edge.
+        # For each field, a thread sends one number of each edge.
         for f in range(fields):
             at = np.uint32(f * node + t)
             sent[at] = left[at]
@@ -31,10 +31,12 @@ def make_send(problem, node):
 
 
 def make_receive(problem, node):
-    """Kernel that fetches the split diamond's own edges: those of node 0.
+    """Kernel that fetches the edges of the split diamond, node 0.
 
-    answer (2 fields node,)          left and right; memory of the host
-    new_left, new_right (fields n,)  edges of all nodes; node 0's overwritten
+    answer (2 fields node,)          left edge, then right edge; host
+                                     memory
+    new_left, new_right (fields n,)  edges of all nodes; those of node 0
+                                     are overwritten
     """
     fields = len(problem.fields)
     size = fields * node
@@ -42,7 +44,7 @@ def make_receive(problem, node):
     @jit
     def receive(answer, new_left, new_right):
         t = np.uint32(cuda.threadIdx.x)
-        # Field by field: a thread fetches one number of either edge.
+        # For each field, a thread fetches one number of each edge.
         for f in range(fields):
             at = np.uint32(f * node + t)
             new_left[at] = answer[at]

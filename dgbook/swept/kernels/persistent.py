@@ -1,4 +1,4 @@
-"""Classic as one kernel for all time steps, with barriers of the whole grid between substeps."""
+"""Classic in one launch, with a grid barrier after each substep."""
 
 import numpy as np
 
@@ -7,15 +7,17 @@ from dgbook.swept.kernels.row import make_substep
 
 
 def make_persistent(problem, points, dtype):
-    """Kernel for pairs of substeps: forth, from u to other, and back.
+    """Kernel for pairs of substeps: from u to other, and back.
 
-    A pair is a time step of two substeps, or two steps of one. There may be
-    no more blocks than run at the same time, for a barrier waits for all of
-    them: each thread updates row after row. n is a multiple of `points`.
+    A pair is one time step of two substeps, or two time steps of one.
+    The barrier waits for all blocks, so that there may be no more of
+    them than can run at the same time; each thread therefore updates
+    one row of points after another. n is a multiple of `points`.
 
     u (fields n,)      the states; overwritten
-    other (fields n,)  room for those in between; overwritten
-    pairs              how many
+    other (fields n,)  the states between the substeps of a pair;
+                       overwritten
+    pairs              the number of pairs
     """
     real = np.dtype(dtype).type
     fields, stages = len(problem.fields), len(problem.weights)

@@ -1,4 +1,4 @@
-"""The Register kernels: a warp is a node, its working array is in registers, shuffles move it."""
+"""The Register kernels: one warp per node, exchange by shuffles."""
 
 import numpy as np
 
@@ -13,8 +13,9 @@ HALF = WARP // 2
 def make_register_up(problem, dtype):
     """Kernel for the up-triangle: from states of one time to edges.
 
-    One thread per point, any number of warps a block. Arguments as those of the
-    Shared kernels, with nodes of 32 points.
+    One thread per point, one warp per node, and any number of warps per
+    block. The arguments are those of the Shared kernels, with nodes of
+    32 points.
     """
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
@@ -27,7 +28,8 @@ def make_register_up(problem, dtype):
     def register_up(u, left, right):
         n = np.int32(u.size // fields)
         g = np.int32(cuda.grid(1))
-        # The states are the base; march to the top, and keep the edges.
+        # The states are the base: march to the top, and store the
+        # edges.
         even = load(u, np.uint32(g), np.uint32(n))
         even, odd = march(even, even, even, g, g, n, top // 2 + 1, top)
         extract(even, odd, left, right, g)
@@ -36,7 +38,7 @@ def make_register_up(problem, dtype):
 
 
 def make_register_diamond(problem, dtype, shifted):
-    """Kernel for a diamond: from edges to edges, those of nodes in between."""
+    """Kernel for a diamond: from edges to edges of nodes in between."""
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
     top = WARP // reach
@@ -58,7 +60,7 @@ def make_register_diamond(problem, dtype, shifted):
 
 
 def make_register_down(problem, dtype, shifted):
-    """Kernel for the down-triangle: from edges to states of one time."""
+    """Kernel for the down-triangle: from edges to one time's states."""
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
     top = WARP // reach
@@ -83,21 +85,26 @@ def make_register_down(problem, dtype, shifted):
 def make_register_march(problem, dtype):
     """Device function that takes a warp through levels of its diamond.
 
-    Each lane has two states of its point, of an even and of an odd level, as
-    the rows of the Shared kernels. Shuffles take any lane's state to any
-    other, so that boundaries are a matter of which lane one asks. Every lane
-    takes part in every shuffle: one that were masked could not be asked.
+    Each lane holds two states of its point, one of an even and one of
+    an odd level, which correspond to the rows of the Shared kernels. A
+    shuffle takes any lane's state to any other lane, so that a boundary
+    condition is only a choice of the lane to read from. Every lane
+    takes part in every shuffle, since no lane can read from one that is
+    masked.
 
-    At level 32 / 2r alone, where the base is full, r states on either side
-    are outside of the warp. Their lanes in a ring hold them as `halo`.
+    Only at level 32 / 2r, where the base is complete, r states on each
+    side are outside of the warp. If the lanes are taken as a ring, the
+    lanes in their places hold them, as `halo`.
 
-    march(even, odd, halo, i, g, n, level, last) returns even and odd; i is
-    the thread, g its point's index in the domain of n points.
+    march(even, odd, halo, i, g, n, level, last) returns even and odd; i
+    is the thread, and g the index of its point in the domain of n
+    points.
     """
     real = np.dtype(dtype).type
     reach, stages = problem.reach, len(problem.weights)
     top = WARP // reach
-    weight, weight_even = real(problem.weights[0]), real(problem.weights[-1])
+    weight = real(problem.weights[0])
+    weight_even = real(problem.weights[-1])
     fixed = problem.boundary == "fixed"
     advance = make_access(problem, real, GPU).advance
     neighbors = make_neighbors(reach, problem.ends, GPU)
@@ -105,18 +112,20 @@ def make_register_march(problem, dtype):
 
     @jit(device=True)
     def march(even, odd, halo, i, g, n, level, last):
-        # Whom to ask, and the levels at which this lane works.
+        # The lanes to read from, counted from 32 on, so that those
+        # before the first are positive, too.
         t = np.int32(i % WARP)
-        end = np.int32(t + WARP - g)
-        # Counted from 32, so that lanes before the first are positive, too.
-        lanes = neighbors(np.int32(t + WARP), end, np.int32(end + n - 1))
+        end, this = np.int32(t + WARP - g), np.int32(t + WARP)
+        lanes = neighbors(this, end, np.int32(end + n - 1))
+        # The levels at which this lane works.
         w, w_even = weight, weight_even
         if fixed and (g == 0 or g == n - 1):
             w = w_even = real(0)
-        start = np.int32((HALF - 1 - t if t < HALF else t - HALF) // reach + 1)
+        out = HALF - 1 - t if t < HALF else t - HALF
+        start = np.int32(out // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
-        # All lanes ask at every level, an odd one and an even one in turn.
+        # All lanes shuffle at every level, odd and even alternating.
         while level < last:
             stencil = around(even, lanes)
             if start <= level <= stop:
@@ -126,7 +135,8 @@ def make_register_march(problem, dtype):
             if level == top // 2:
                 stencil = mend(stencil, halo, lanes)
             if start <= level <= stop:
-                even = advance(even if stages == 2 else odd, w_even, stencil)
+                old = even if stages == 2 else odd
+                even = advance(old, w_even, stencil)
             level = np.int32(level + 1)
         return even, odd
 
@@ -134,9 +144,11 @@ def make_register_march(problem, dtype):
 
 
 def make_shuffles(problem):
-    """Device functions ``around(state, lanes)``, the stencil, and ``mend``.
+    """Device functions that read a stencil from other lanes.
 
-    ``mend(stencil, halo, lanes)`` puts in what stands outside of the warp.
+    around(state, lanes) returns the stencil of a point. mend(stencil,
+    halo, lanes) replaces those of its states that are outside of the
+    warp.
     """
     if len(problem.fields) == 1:
 
@@ -200,9 +212,9 @@ def make_shuffles(problem):
 
 
 def make_register_edges(problem, real):
-    """Device functions that take edges out of registers and put them in.
+    """Device functions that move edges from registers and to registers.
 
-    The edges and their places are those of the Shared kernels.
+    The edges are laid out as in the Shared kernels.
     """
     fields, reach = len(problem.fields), problem.reach
     load, store, _, _ = make_access(problem, real, GPU)
@@ -210,7 +222,8 @@ def make_register_edges(problem, real):
 
     @jit(device=True)
     def extract(even, odd, left, right, i):
-        # The even row's halves, then those of the odd one, r lanes off.
+        # The even row's halves, then those of the odd row, whose lanes
+        # are shifted by r.
         t = i % WARP
         node = (i - t) * fields
         if t < HALF:
@@ -224,17 +237,18 @@ def make_register_edges(problem, real):
 
     @jit(device=True)
     def insert(left, right, i, n, shifted):
-        # The two nodes on whose edges this one grows.
+        # The two nodes from whose edges this one grows.
         t = i % WARP
         before = i - t - WARP if shifted else i - t
         after = before + WARP
         before = (before if before >= 0 else n - WARP) * fields
         after = (after if after < n else 0) * fields
-        # The even row's halves, one from either node.
+        # The even row's halves, one from each node.
         from_before = load(right, np.uint32(before + t % HALF), stride)
         from_after = load(left, np.uint32(after + t % HALF), stride)
         even = from_before if t < HALF else from_after
-        # The odd row's halves, each in a ring of lanes that begins r lanes off.
+        # The odd row's halves, each in a ring of lanes that is shifted
+        # by r.
         at = HALF + (t + reach) % HALF
         from_before = load(right, np.uint32(before + at), stride)
         at = HALF + (t + HALF - reach) % HALF

@@ -1,4 +1,4 @@
-"""What a thread does that owns several neighboring points: load, find neighbors, update them."""
+"""Substeps of a row: the neighboring points that one thread owns."""
 
 from functools import cache
 
@@ -10,19 +10,24 @@ from dgbook.swept.point import make_access
 
 
 def make_row(problem, points, real):
-    """Device function that updates a row of points: all new = old + w slope.
+    """Device function that updates a row of points.
 
-    row(near, old, new, alive, w, g, n): near holds the row's states and r on either
-    side, (fields (points + 2r),), a field after the other; old and new
-    (fields points,) may be one array; of points whose bit is not set in
-    `alive`, new stays as it is. g is the index of the row's first point in
-    the domain of n points: fixed ends do not change.
+    new = old + w slope
 
-    It is a chain of functions, one per point, for then all positions are
-    constants, and arrays that never leave a thread stay in registers; no loop
-    of that length would be unrolled. What a function hands to the next is
-    what two points share: of Euler a face's flux and inner energies, so that
-    each is computed once. The operations are those of the slope, in their order.
+    row(near, old, new, alive, w, g, n): `near` holds the row's states
+    and r more on each side, (fields (points + 2r),), one field after
+    the other. `old` and `new`, (fields points,), may be the same array.
+    A point whose bit in `alive` is not set is left unchanged in `new`.
+    g is the index of the row's first point in the domain of n points;
+    fixed ends do not change.
+
+    The function is a chain of functions, one per point. So all
+    positions are constants, and the arrays of a thread stay in
+    registers; a loop of that length would not be unrolled. Each
+    function passes on what its point shares with the next one: for the
+    Euler equations the flux at a face and internal energies, so that
+    each is computed once. The operations are those of the slope, in the
+    same order.
     """
     reach, width = problem.reach, points + 2 * problem.reach
     fixed = problem.boundary == "fixed"
@@ -46,10 +51,13 @@ def make_row(problem, points, real):
         def make_next(j, before):
             @jit(device=True)
             def update(near, old, new, alive, w, g, n):
-                # What the point before has computed, and what is new here.
-                e1, e2, e3, west = before(near, old, new, alive, w, g, n)
+                # What the point before has computed, and the east face.
+                e1, e2, e3, west = before(
+                    near, old, new, alive, w, g, n
+                )
                 e4 = inner(load(near, j + 4, width))
-                a, b = load(near, j + 2, width), load(near, j + 3, width)
+                a = load(near, j + 2, width)
+                b = load(near, j + 3, width)
                 east = twice_flux(a, b, e1, e2, e3, e4)
                 # The point's substep, from the fluxes of its two faces.
                 v, state = weight(w, g + j, n), load(old, j, points)
@@ -73,13 +81,16 @@ def make_row(problem, points, real):
         def make_next(j, before):
             @jit(device=True)
             def update(near, old, new, alive, w, g, n):
-                # The point before, then this one's stencil and substep.
+                # Update the point before, then this one.
                 before(near, old, new, alive, w, g, n)
                 v, state = weight(w, g + j, n), load(old, j, points)
                 if reach == 1:
                     stencil = near[j], near[j + 1], near[j + 2]
                 else:
-                    stencil = near[j], near[j + 1], near[j + 2], near[j + 3], near[j + 4]
+                    stencil = (
+                        near[j], near[j + 1], near[j + 2], near[j + 3],
+                        near[j + 4],
+                    )  # fmt: skip
                 state = advance(state, v, stencil)
                 if alive >> j & 1:
                     store(new, j, points, state)
@@ -95,12 +106,16 @@ def make_row(problem, points, real):
 
 @cache
 def make_wrap(problem):
-    """Device function ``wrap(g, n)``: which point stands at g, outside of the domain too."""
+    """Device function wrap(g, n): the point at index g.
+
+    Outside of the domain, the boundary condition says which one it is.
+    """
     if problem.boundary == "periodic":
 
         @jit(device=True)
         def wrap(g, n):
-            if g < 0 or g >= n:  # a remainder takes dozens of instructions
+            # A remainder takes dozens of instructions.
+            if g < 0 or g >= n:
                 g = np.int32(g % n)
             return np.uint32(g)
 
@@ -122,10 +137,11 @@ def make_wrap(problem):
 
 
 def make_substep(problem, stage, points, real):
-    """Device function for one substep of a row, from and to global memory.
+    """Device function for one substep of a row, in global memory.
 
-    substep(u, new, g, n): of the points g to g + points - 1; u and new as in
-    the Classic kernel, of points + 2r points or more.
+    substep(u, new, g, n) updates the points g to g + points - 1. u and
+    new are those of the Classic kernel, with points + 2r points or
+    more.
     """
     fields, reach = len(problem.fields), problem.reach
     width, low = points + 2 * reach, np.int32(reach)
@@ -137,24 +153,28 @@ def make_substep(problem, stage, points, real):
     def substep(u, new, g, n):
         near = cuda.local.array(near_size, real)
         states = cuda.local.array(size, real)
-        # Of the nearest row with no end in reach: all addresses are one and a
-        # constant.
+        # Load from the nearest row that has no end of the domain in
+        # reach: all its addresses are one address plus a constant.
         c = min(max(g, low), np.int32(n - points - low))
         for f in range(fields):
             for k in range(width):
-                near[f * width + k] = u[np.uint64(f * n + c + k - reach)]
-        # Near an end of the domain addresses are looked up.
+                at = np.uint64(f * n + c + k - reach)
+                near[f * width + k] = u[at]
+        # Near an end of the domain, look each address up.
         if g != c:
             for k in range(width):
                 at = wrap(np.int32(g + k - reach), n)
                 for f in range(fields):
                     near[f * width + k] = u[np.uint64(f * n + at)]
-        # What is updated: the states of the level before.
+        # The states to be updated, those of the level before.
         for f in range(fields):
             for j in range(points):
-                at = np.uint64(f * n + g + j)
-                states[f * points + j] = near[f * width + reach + j] if stage == 0 else new[at]
-        # The substep, and the new states.
+                if stage == 0:
+                    state = near[f * width + reach + j]
+                else:
+                    state = new[np.uint64(f * n + g + j)]
+                states[f * points + j] = state
+        # The substep; store the new states.
         row(near, states, states, all_points, w, g, n)
         for f in range(fields):
             for j in range(points):

@@ -1,4 +1,4 @@
-"""The Shared kernels: a block is a node, and its working array is in shared memory."""
+"""The Shared kernels: one block per node, in shared memory."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ from dgbook.swept.point import make_access, make_neighbors
 def make_up(problem, node, dtype):
     """Kernel for the up-triangle: from states of one time to edges.
 
-    Blocks of `node` threads, one for each node of the domain. Arguments:
+    One block of `node` threads per node of the domain. Arguments:
 
-    u (fields n,)            the states, a field after the other
+    u (fields n,)            the states, one field after the other
     left, right (fields n,)  the edges, see make_edges; overwritten
     """
     real = np.dtype(dtype).type
@@ -29,7 +29,8 @@ def make_up(problem, node, dtype):
         b = np.int32(cuda.blockIdx.x)
         n = np.int32(u.size // fields)
         g = np.int32(b * node + t)
-        # The states are the base; march to the top, and keep the edges.
+        # The states are the base: march to the top, and store the
+        # edges.
         for f in range(fields):
             rows[f * width + t + reach] = u[np.uint32(f * n + g)]
         cuda.syncthreads()
@@ -40,14 +41,17 @@ def make_up(problem, node, dtype):
 
 
 def make_diamond(problem, node, dtype, shifted, first=0):
-    """Kernel for a diamond: from edges to edges, those of nodes in between.
+    """Kernel for a diamond: from edges to edges of nodes in between.
 
-    Parameters: `shifted` says whether its nodes are half a node left of the
-    first triangles', so that node 0 is split at the boundary; `first` is the
-    first block's node, 1 where a processor core computes node 0.
+    If `shifted`, its nodes are shifted to the left by half a node
+    against those of the first triangles, so that the boundary splits
+    node 0. `first` is the node of the first block; it is 1 if a CPU
+    core computes node 0.
 
-    left, right (fields n,)          edges of the last triangles or diamonds
-    new_left, new_right (fields n,)  edges of these; overwritten
+    left, right (fields n,)          edges of the last triangles or
+                                     diamonds
+    new_left, new_right (fields n,)  edges of these diamonds;
+                                     overwritten
     """
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
@@ -77,7 +81,8 @@ def make_diamond(problem, node, dtype, shifted, first=0):
 def make_down(problem, node, dtype, shifted):
     """Kernel for the down-triangle: from edges to states of one time.
 
-    Arguments as those of the up-triangle, parameters as the diamond's.
+    The kernel's arguments are those of the up-triangle; `shifted` is
+    that of the diamond.
     """
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
@@ -99,7 +104,7 @@ def make_down(problem, node, dtype, shifted):
         insert(rows, left, right, b, n, t, shifted)
         cuda.syncthreads()
         march(rows, t, g, n, 1, top // 2)
-        # The base is of one time.
+        # The base: states of one time.
         for f in range(fields):
             u[np.uint32(f * n + g)] = rows[f * width + t + reach]
 
@@ -109,41 +114,48 @@ def make_down(problem, node, dtype, shifted):
 def make_march(problem, node, dtype):
     """Device function that takes a node through levels of its diamond.
 
-    The working array has two rows of node + 2r states: even levels are in the
-    first, odd ones in the second (magee2017, section 4.2 and figure 2). Level
-    k of a diamond is 2 r k wide up to level node / 2r, where the node's whole
-    base is filled, and narrows from there. What is overwritten is two levels
-    old: the second substep needs just that.
+    The working array has two rows of node + 2r states. The first holds
+    even levels, the second odd ones (magee2017, section 4.2 and figure
+    2). Level k of a diamond is 2 r k points wide up to level node / 2r,
+    where the base is complete, and from there on the levels become
+    narrower. Each level overwrites the one two levels below, which the
+    second substep needs as the old state.
 
-    A thread keeps its point. So it looks for its neighbors once, at
-    boundaries too; knows from which level to which it works; and has its own
-    states, an even and an odd one, in registers: shared memory is for others.
+    A thread keeps its point. So it finds its neighbors once, also at
+    boundaries; it knows the first and last level at which it works; and
+    it has its point's even and odd state in registers. Shared memory is
+    for the other threads.
 
-    march(rows, t, g, n, level, last): t the thread, g its point's index in
-    the domain of n points; from level, an odd one, to last, an even one.
+    march(rows, t, g, n, level, last): t is the thread, and g the index
+    of its point in the domain of n points; from `level`, an odd one, to
+    `last`, an even one.
     """
     real = np.dtype(dtype).type
     reach, stages = problem.reach, len(problem.weights)
     width, half, top = node + 2 * reach, node // 2, node // reach
     odd_row = len(problem.fields) * width
-    weight, weight_even = real(problem.weights[0]), real(problem.weights[-1])
+    weight = real(problem.weights[0])
+    weight_even = real(problem.weights[-1])
     fixed = problem.boundary == "fixed"
     load, store, gather, advance = make_access(problem, real, GPU)
     neighbors = make_neighbors(reach, problem.ends, GPU)
 
     @jit(device=True)
     def march(rows, t, g, n, level, last):
-        # Where this thread's neighbors are, and the levels at which it works.
-        end = np.int32(t + reach - g)  # where the domain begins, or would
-        points = neighbors(np.int32(t + reach), end, np.int32(end + n - 1))
+        # This thread's neighbors; the domain begins, or would begin, at
+        # position `end` of the row.
+        end, this = np.int32(t + reach - g), np.int32(t + reach)
+        points = neighbors(this, end, np.int32(end + n - 1))
         at = points[reach]
+        # The levels at which it works.
         w, w_even = weight, weight_even
         if fixed and (g == 0 or g == n - 1):
             w = w_even = real(0)
-        start = np.int32((half - 1 - t if t < half else t - half) // reach + 1)
+        out = half - 1 - t if t < half else t - half
+        start = np.int32(out // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
-        # Its states of the level before, even and odd.
+        # Its states of the levels before, even and odd.
         even = load(rows, at, width)
         odd = even
         if level < start and start % 2 == 0:
@@ -156,7 +168,7 @@ def make_march(problem, node, dtype):
                 store(rows, odd_row + at, width, odd)
             cuda.syncthreads()
             level = np.int32(level + 1)
-            # An even one.
+            # An even level.
             if start <= level <= stop:
                 stencil = gather(rows, odd_row, points, width, odd)
                 old = even if stages == 2 else odd
@@ -169,20 +181,22 @@ def make_march(problem, node, dtype):
 
 
 def make_edges(problem, node):
-    """Device functions that take edges out of a node's rows and put them in.
+    """Device functions that move edges from a node's rows and to them.
 
-    At every level an edge is 2r states wide, and the next diamond is seeded by
-    the right edges of the node on its left and the left ones of the node on
-    its right. In two rows the edges of all levels lie side by side. With h =
-    node / 2 and counted from the node's first point they are
+    At every level an edge is 2r states wide. The next diamond grows
+    from the right edges of the node on its left and from the left edges
+    of the node on its right. In the two rows the edges of all levels
+    are contiguous. With h = node / 2, and counted from the node's first
+    point, they are
 
               even row      odd row
         left  [0, h)        [r, h + r)
         right [h, node)     [h - r, node - r)
 
-    In `left` and `right` (fields n,) they stand node by node and field by
-    field, the even row's before the odd row's, so that all threads have two
-    states to move, and neighboring threads neighboring ones.
+    In `left` and `right` (fields n,) they are stored node by node and
+    field by field, the even row before the odd one, so that every
+    thread moves two states, and neighboring threads move neighboring
+    states.
     """
     fields, reach = len(problem.fields), problem.reach
     width, half = node + 2 * reach, node // 2
@@ -190,8 +204,10 @@ def make_edges(problem, node):
 
     @jit(device=True)
     def extract(rows, left, right, b, t):
-        # Two states of either edge per thread: their places in the rows.
-        from_left = t + reach if t < half else odd + t - half + 2 * reach
+        # One state of each edge per thread: its place in the rows.
+        from_left = (
+            t + reach if t < half else odd + t - half + 2 * reach
+        )
         from_right = t + reach + half if t < half else odd + t
         for f in range(fields):
             at = np.uint32((b * fields + f) * node + t)
@@ -200,12 +216,13 @@ def make_edges(problem, node):
 
     @jit(device=True)
     def insert(rows, left, right, b, n, t, shifted):
-        # The two nodes on whose edges this one grows.
+        # The two nodes from whose edges this one grows.
         before = b - 1 if shifted else b
         after = before + 1
         before = before if before >= 0 else n // node - 1
         after = after if after < n // node else 0
-        # Odd rows are seeded from their ends: the middle is the first level.
+        # Odd rows are filled from their ends; the middle will be the
+        # first level.
         even_at = t + reach
         odd_at = odd + (t if t < half else t + 2 * reach)
         for f in range(fields):

@@ -1,4 +1,4 @@
-"""Shared and Register with several points per thread: states in registers, their ends exchanged."""
+"""Shared and Register with several points per thread."""
 
 from functools import cache
 
@@ -12,15 +12,18 @@ from dgbook.swept.kernels.row import make_row
 def make_wide_up(problem, threads, points, dtype, shuffled):
     """Kernel for the up-triangle: from states of one time to edges.
 
-    A node has threads * points points. In Shared its threads are a block; in
-    Register (`shuffled`) a warp, of which a block has any number. Arguments
-    as those of the Shared kernels with one point per thread.
+    A node has threads * points points. In Shared its threads are a
+    block; in Register (`shuffled`) they are a warp, and a block has any
+    number of warps. The arguments are those of the Shared kernels with
+    one point per thread.
     """
     real = np.dtype(dtype).type
     fields = len(problem.fields)
     size, node = fields * points, threads * points
     top = node // problem.reach
-    march, place, room_size = make_wide_march(problem, threads, points, real, shuffled)
+    march, place, room_size = make_wide_march(
+        problem, threads, points, real, shuffled
+    )
     extract, _ = make_wide_edges(problem, threads, points, real)
 
     @jit
@@ -31,7 +34,8 @@ def make_wide_up(problem, threads, points, dtype, shuffled):
         b, t = place()
         n = np.int32(u.size // fields)
         g = np.int32(b * node + t * points)
-        # The states are the base; march to the top, and keep the edges.
+        # The states are the base: march to the top, and store the
+        # edges.
         for f in range(fields):
             for j in range(points):
                 even[f * points + j] = u[np.uint32(f * n + g + j)]
@@ -42,14 +46,18 @@ def make_wide_up(problem, threads, points, dtype, shuffled):
     return wide_up
 
 
-def make_wide_diamond(problem, threads, points, dtype, shuffled, shifted):
-    """Kernel for a diamond: from edges to edges, those of nodes in between."""
+def make_wide_diamond(
+    problem, threads, points, dtype, shuffled, shifted
+):
+    """Kernel for a diamond: from edges to edges of nodes in between."""
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
     size, ends, node = fields * points, fields * reach, threads * points
     top = node // reach
     shift = node // 2 if shifted else 0
-    march, place, room_size = make_wide_march(problem, threads, points, real, shuffled)
+    march, place, room_size = make_wide_march(
+        problem, threads, points, real, shuffled
+    )
     extract, insert = make_wide_edges(problem, threads, points, real)
 
     @jit
@@ -71,13 +79,15 @@ def make_wide_diamond(problem, threads, points, dtype, shuffled, shifted):
 
 
 def make_wide_down(problem, threads, points, dtype, shuffled, shifted):
-    """Kernel for the down-triangle: from edges to states of one time."""
+    """Kernel for the down-triangle: from edges to one time's states."""
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
     size, ends, node = fields * points, fields * reach, threads * points
     top = node // reach
     shift = node // 2 if shifted else 0
-    march, place, room_size = make_wide_march(problem, threads, points, real, shuffled)
+    march, place, room_size = make_wide_march(
+        problem, threads, points, real, shuffled
+    )
     _, insert = make_wide_edges(problem, threads, points, real)
 
     @jit
@@ -93,7 +103,7 @@ def make_wide_down(problem, threads, points, dtype, shuffled, shifted):
         # From edges to the first level, and up to the base.
         insert(even, odd, halo, left, right, b, n, t, shifted)
         march(room, even, odd, halo, t, g, n, 1, top // 2)
-        # The base is of one time.
+        # The base: states of one time.
         for f in range(fields):
             for j in range(points):
                 u[np.uint32(f * n + g + j)] = even[f * points + j]
@@ -104,26 +114,32 @@ def make_wide_down(problem, threads, points, dtype, shuffled, shifted):
 def make_wide_march(problem, threads, points, real, shuffled):
     """Device function that takes a node through levels of its diamond.
 
-    Levels are those of the Shared kernels. A thread has the even and the odd
-    states of its row of points in registers; others need no more of them than
-    the first r and the last r. At a level's ends a row is part inside of the
-    diamond and part outside: all of it is computed, what is inside is kept.
+    The levels are those of the Shared kernels. A thread has the even
+    and the odd states of its row of points in registers; other threads
+    need only the first r and the last r of them. At the ends of a
+    level, a row is partly inside of the diamond and partly outside: the
+    thread computes all of it and keeps what is inside.
 
-    march(room, even, odd, halo, t, g, n, level, last): t the thread, g the
-    index of its first point. `halo`, of the node's first and last thread
-    alone, is what stands outside of the node at the level before its base;
-    where rows beside it are not kept, it may be anything.
+    march(room, even, odd, halo, t, g, n, level, last): t is the thread,
+    and g the index of its first point. Only the first and the last
+    thread of a node need `halo`, the states outside of the node at the
+    level before its base; where the results beside it are not kept, it
+    may hold any numbers.
 
-    Returns march, the function ``place()``, a thread's node and its number in
-    there, and the words of shared memory in which states are exchanged.
+    Returns march, the function place(), which returns the node of a
+    thread and its number in the node, and the words of shared memory
+    for the exchange.
     """
-    fields, reach, stages = len(problem.fields), problem.reach, len(problem.weights)
+    fields, reach = len(problem.fields), problem.reach
+    stages = len(problem.weights)
     half, top = threads * points // 2, threads * points // reach
     near_size = fields * (points + 2 * reach)
     w, w_even = real(problem.weights[0]), real(problem.weights[-1])
     row = make_row(problem, points, real)
     make = make_shuffles if shuffled else make_exchange
-    publish, fetch, meet, place, room_size = make(problem, threads, points, real)
+    publish, fetch, meet, place, room_size = make(
+        problem, threads, points, real
+    )
     complete = make_complete(problem, threads, points)
 
     @jit(device=True)
@@ -138,18 +154,21 @@ def make_wide_march(problem, threads, points, real, shuffled):
     @jit(device=True)
     def march(room, even, odd, halo, t, g, n, level, last):
         near = cuda.local.array(near_size, real)
-        # The levels at which this row is, in part, inside of the diamond.
-        inward = t < threads // 2  # where the node's middle is: behind the row's last point
-        out = half - points - t * points if inward else t * points - half
+        # The levels at which this row is partly inside of the diamond;
+        # `inward` rows have the node's middle behind their last point.
+        inward = t < threads // 2
+        out = (
+            half - points - t * points if inward else t * points - half
+        )
         start = np.int32(out // reach + 1)
         stop = np.int32(top - start)
         level = np.int32(level)
-        # Others get the ends of this row's states.
+        # Publish the ends of this row for the other threads.
         publish(room, 0, t, even)
         publish(room, 1, t, odd)
         meet()
         while level < last:
-            # An odd level: fetch neighbors' ends, update, publish.
+            # An odd level: fetch the neighbors' ends, update, publish.
             active = start <= level <= stop
             if active or shuffled:
                 fetch(room, 0, t, even, near)
@@ -160,7 +179,7 @@ def make_wide_march(problem, threads, points, real, shuffled):
                 publish(room, 1, t, odd)
             meet()
             level = np.int32(level + 1)
-            # An even one.
+            # An even level.
             active = start <= level <= stop
             if active or shuffled:
                 fetch(room, 1, t, odd, near)
@@ -177,33 +196,38 @@ def make_wide_march(problem, threads, points, real, shuffled):
 
 
 def make_complete(problem, threads, points):
-    """Device function that puts in what no other thread of the node has.
+    """Device function for states that no other thread of the node has.
 
-    complete(near, states, halo, t, g, n): left and right of the node the
-    halo, and beyond the domain's ends what its boundary condition says.
+    complete(near, states, halo, t, g, n) fills in the halo left and
+    right of the node and, beyond the domain's ends, the states that its
+    boundary condition says.
     """
-    fields, reach, boundary = len(problem.fields), problem.reach, problem.boundary
+    fields, reach = len(problem.fields), problem.reach
+    boundary = problem.boundary
     width = points + 2 * reach
     behind = points + reach
 
     @jit(device=True)
     def complete(near, states, halo, t, g, n):
         for f in range(fields):
+            begin, end = f * points, f * points + points - 1
             for k in range(reach):
+                left, right = f * width + k, f * width + behind + k
                 if t == 0:
-                    near[f * width + k] = halo[f * reach + k]
+                    near[left] = halo[f * reach + k]
                 if t == threads - 1:
-                    near[f * width + behind + k] = halo[f * reach + k]
+                    near[right] = halo[f * reach + k]
                 if boundary == "mirrored":
                     if g == 0:
-                        near[f * width + reach - 1 - k] = states[f * points + 1 + k]
+                        mirror = f * width + reach - 1 - k
+                        near[mirror] = states[begin + 1 + k]
                     if g + points == n:
-                        near[f * width + behind + k] = states[f * points + points - 2 - k]
+                        near[right] = states[end - 1 - k]
                 elif boundary == "fixed":
                     if g == 0:
-                        near[f * width + k] = states[f * points]
+                        near[left] = states[begin]
                     if g + points == n:
-                        near[f * width + behind + k] = states[f * points + points - 1]
+                        near[right] = states[end]
 
     return complete
 
@@ -212,16 +236,21 @@ def make_complete(problem, threads, points):
 def make_exchange(problem, threads, points, real):
     """Device functions that exchange rows' ends through shared memory.
 
-    publish(room, row, t, states)      the first r and the last r
-    fetch(room, row, t, states, near)  the row and the ends on either side; at
-                                       a node's ends some states or other
-    meet()                             what was published can be fetched
+    publish(room, row, t, states)      stores the first r and the last r
+                                       states
+    fetch(room, row, t, states, near)  loads the row and the ends on
+                                       both sides; at a node's ends it
+                                       loads some states, which are not
+                                       used
+    meet()                             the barrier between the two
 
-    Returns these, and place() and the room's size as make_wide_march does.
+    Returns these, and place() and the room's size as make_wide_march
+    does.
 
-    The room has a place for even and one for odd rows: while some threads
-    still fetch of the one, others publish in the other, so that a barrier a
-    level is enough. Neighboring threads have neighboring words.
+    The room has separate places for even and odd rows: some threads may
+    publish the one while others still fetch the other, so that one
+    barrier per level is enough. Neighboring threads have neighboring
+    words.
     """
     fields, reach = len(problem.fields), problem.reach
     width = points + 2 * reach
@@ -242,7 +271,8 @@ def make_exchange(problem, threads, points, real):
                 at = ((row * fields + f) * 2 * reach + k) * threads + t
                 room[np.uint32(at)] = states[f * points + k]
                 at = at + reach * threads
-                room[np.uint32(at)] = states[f * points + points - reach + k]
+                last = f * points + points - reach + k
+                room[np.uint32(at)] = states[last]
 
     @jit(device=True)
     def fetch(room, row, t, states, near):
@@ -252,7 +282,8 @@ def make_exchange(problem, threads, points, real):
                 near[f * width + reach + j] = states[f * points + j]
             for k in range(reach):
                 at = ((row * fields + f) * 2 * reach + k) * threads
-                near[f * width + reach + points + k] = room[np.uint32(at + after)]
+                right = f * width + reach + points + k
+                near[right] = room[np.uint32(at + after)]
                 at = at + reach * threads
                 near[f * width + k] = room[np.uint32(at + before)]
 
@@ -260,11 +291,10 @@ def make_exchange(problem, threads, points, real):
 
 
 def make_shuffles(problem, threads, points, real):
-    """The same through shuffles: a warp needs neither room nor barriers."""
+    """The same with shuffles, which need neither room nor barriers."""
     fields, reach = len(problem.fields), problem.reach
     width = points + 2 * reach
-
-    room_size = 1  # of which nothing is used, and the compiler keeps none
+    room_size = 1  # never used, so that the compiler removes it
 
     @jit(device=True)
     def place():
@@ -286,7 +316,8 @@ def make_shuffles(problem, threads, points, real):
                 near[f * width + reach + j] = states[f * points + j]
             for k in range(reach):
                 last = states[f * points + points - reach + k]
-                near[f * width + k] = cuda.shfl_up_sync(FULL_MASK, last, 1)
+                previous = cuda.shfl_up_sync(FULL_MASK, last, 1)
+                near[f * width + k] = previous
                 first = states[f * points + k]
                 following = cuda.shfl_down_sync(FULL_MASK, first, 1)
                 near[f * width + reach + points + k] = following
@@ -295,9 +326,9 @@ def make_shuffles(problem, threads, points, real):
 
 
 def make_wide_edges(problem, threads, points, real):
-    """Device functions that take edges out of registers and put them in.
+    """Device functions that move edges from registers and to registers.
 
-    The edges and their places are those of the Shared kernels.
+    The edges are laid out as in the Shared kernels.
     """
     fields, reach = len(problem.fields), problem.reach
     node = threads * points
@@ -305,7 +336,7 @@ def make_wide_edges(problem, threads, points, real):
 
     @jit(device=True)
     def extract(even, odd, left, right, b, t):
-        # Each point's even and odd state, into their edges.
+        # Store each point's even and odd state in their edges.
         for f in range(fields):
             base = (b * fields + f) * node
             for j in range(points):
@@ -323,13 +354,14 @@ def make_wide_edges(problem, threads, points, real):
 
     @jit(device=True)
     def insert(even, odd, halo, left, right, b, n, t, shifted):
-        # The two nodes on whose edges this one grows.
+        # The two nodes from whose edges this one grows.
         before = b - 1 if shifted else b
         after = before + 1
         before = before if before >= 0 else n // node - 1
         after = after if after < n // node else 0
         for f in range(fields):
-            first, second = (before * fields + f) * node, (after * fields + f) * node
+            first = (before * fields + f) * node
+            second = (after * fields + f) * node
             for j in range(points):
                 i = t * points + j
                 if i < half:
@@ -337,16 +369,20 @@ def make_wide_edges(problem, threads, points, real):
                 else:
                     state = left[np.uint32(second + i - half)]
                 even[f * points + j] = odd[f * points + j] = state
-                # The middle of the odd row is the diamond's first level.
+                # The middle of the odd row will be the first level.
                 if i < half - reach:
-                    odd[f * points + j] = right[np.uint32(first + half + i + reach)]
+                    at = np.uint32(first + half + i + reach)
+                    odd[f * points + j] = right[at]
                 if i >= half + reach:
-                    odd[f * points + j] = left[np.uint32(second + i - reach)]
+                    at = np.uint32(second + i - reach)
+                    odd[f * points + j] = left[at]
             # The halo beside the base.
             for k in range(reach):
                 if t < threads // 2:
-                    halo[f * reach + k] = right[np.uint32(first + half + k)]
+                    at = np.uint32(first + half + k)
+                    halo[f * reach + k] = right[at]
                 else:
-                    halo[f * reach + k] = left[np.uint32(second + node - reach + k)]
+                    at = np.uint32(second + node - reach + k)
+                    halo[f * reach + k] = left[at]
 
     return extract, insert

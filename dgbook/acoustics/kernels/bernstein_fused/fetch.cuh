@@ -1,7 +1,9 @@
-// Step 1: what the team needs of its own elements comes to shared memory, at once.
+// Step 1: load the states, geometry and links of the team's elements
+// into shared memory, all at once.
 
-__device__ void fetch(VECTOR* room, unsigned lane, unsigned first, const REAL* u,
-                      const REAL* geometry, const unsigned* links, const REAL* res, REAL a)
+__device__ void fetch(VECTOR* room, unsigned lane, unsigned first,
+                      const REAL* u, const REAL* geometry,
+                      const unsigned* links, const REAL* res, REAL a)
 {
     const size_t start = (size_t)first * SIZE;
 
@@ -9,19 +11,23 @@ __device__ void fetch(VECTOR* room, unsigned lane, unsigned first, const REAL* u
 #pragma unroll
     for (unsigned k = 0; k < ELEMENTS * SIZE; k += LANES)
         if (const unsigned i = k + lane; i < ELEMENTS * SIZE)
-            copy(room + STATE + i + i / NP % WORDS * (QUADS - NP) - i / SIZE * (SIZE - NP),
+            copy(room + STATE + i + i / NP % WORDS * (QUADS - NP)
+                     - i / SIZE * (SIZE - NP),
                  (const VECTOR*)u + start + i);
 #pragma unroll
     for (unsigned k = 0; k < ELEMENTS * GEOMETRY; k += LANES)
         if (const unsigned i = k + lane; i < ELEMENTS * GEOMETRY)
-            copy(room + SHAPE + i, (const VECTOR*)geometry + first * GEOMETRY + i);
+            copy(room + SHAPE + i,
+                 (const VECTOR*)geometry + first * GEOMETRY + i);
 #pragma unroll
     for (unsigned k = 0; k < ELEMENTS; k += LANES)
         if (const unsigned i = k + lane; i < ELEMENTS)
             copy(room + LINK + i, (const VECTOR*)links + first + i);
 
-    // The update will want res unless a = 0; a cache line holds 8 VECTORs.
-    for (unsigned i = lane * 8; a != 0 && i < ELEMENTS * SIZE; i += LANES * 8)
+    // Prefetch res, which the update reads unless a = 0; a cache line
+    // holds 8 VECTORs.
+    for (unsigned i = lane * 8; a != 0 && i < ELEMENTS * SIZE;
+         i += LANES * 8)
         announce((const VECTOR*)res + start + i);
     wait_for_copies();
 }

@@ -1,27 +1,31 @@
-// Steps 5 and 6: the lift, the four faces at once.
+// Steps 5 and 6: the lift, from the four faces at once.
 //
-// The points of a face are numbered from its last vertex, row by row of 1, 2,
-// 3, ... points. Then a slice of the lift comes from the one before by
+// The points of a face are numbered from its last vertex, row by row,
+// with 1, 2, 3, ... points per row. Then each slice of the lift follows
+// from the one before it by
 //
 //     t_j = t_j + t_{j + r + 1} + t_{j + r + 2},   j in row r,
 //
-// whatever the degree: a thread keeps its t_j and loads the other two. There are
-// no factors because t_j is the control point times 2 (i + 1)! c! (-1)^i, where
-// c is the multi-index of j in slice i; `weights` take that back. `squares` and
-// `weights` hold the first VECTORs of all points, then the second ones, and so on.
+// for every degree. A thread keeps its t_j and loads the other two.
+// There are no factors, because t_j is the control point times 2
+// (i + 1)! c! (-1)^i, where c is the multi-index of j in slice i;
+// `weights` divide by it. The arrays `squares` and `weights` hold the
+// first VECTORs of all points, then the second ones, and so on.
 
-// Where face f is in the quadruples of slice i. In the end a point takes one
-// number from each of four places; were it always the same of a quadruple,
-// threads would meet in a quarter of the banks.
+// The position of face f in the quadruples of slice i. In the end a
+// thread reads one number from each of four quadruples. If it were
+// always the same one, the threads of a warp would read from only a
+// quarter of the banks.
 __device__ constexpr int turned(int f, int i)
 {
     return f / WIDTH * WIDTH + (f + i) % WIDTH;
 }
 
-// Slice 0: L_0, from six neighbors on the face. Where there is none, its
-// factor is zero; what is read then is another number, before the first
-// flux a derivative and behind the last a state.
-__device__ void lift_to_faces(FacePoints& on_faces, VECTOR* room, unsigned lane)
+// Slice 0: L_0, from six neighbors on the face. The factor of a missing
+// neighbor is zero; the number that is read for it may also be a
+// derivative, before the first flux, or a state, behind the last one.
+__device__ void lift_to_faces(FacePoints& on_faces, VECTOR* room,
+                              unsigned lane)
 {
 #pragma unroll
     for (int i = 0; i < ROUNDS; ++i)
@@ -42,7 +46,9 @@ __device__ void lift_to_faces(FacePoints& on_faces, VECTOR* room, unsigned lane)
                 t[f] += c[1] * (x[2][f] + x[3][f]);
                 t[f] += c[2] * (x[4][f] + x[5][f]);
             }
-            store(room + SLICE + on_faces.element[i] * NP + on_faces.point[i], t);
+            store(room + SLICE + on_faces.element[i] * NP
+                      + on_faces.point[i],
+                  t);
         }
 }
 
@@ -55,10 +61,11 @@ __device__ void lift_inward(FacePoints& on_faces, VECTOR* room)
 #pragma unroll
         for (int i = 0; i < ROUNDS; ++i)
             if (on_faces.point[i] < triangle(n)) {
-                VECTOR* const slice
-                    = room + SLICE + on_faces.element[i] * NP + on_faces.point[i];
-                const VECTOR* const before
-                    = slice + NP - tetrahedron(n + 1) + on_faces.row[i];
+                VECTOR* const slice = room + SLICE
+                                      + on_faces.element[i] * NP
+                                      + on_faces.point[i];
+                const VECTOR* const before =
+                    slice + NP - tetrahedron(n + 1) + on_faces.row[i];
                 alignas(16) REAL x[4], y[4], sum[4];
                 load(x, before + 1), load(y, before + 2);
                 REAL(&t)[4] = on_faces.lifted[i];

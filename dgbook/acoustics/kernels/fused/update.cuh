@@ -1,7 +1,9 @@
-// Step 5: res = a res + dt du/dt, new = u + b res, at the nodes whose rates a thread has.
+// Step 5: res = a res + dt du/dt, new = u + b res, at the nodes whose
+// rates a thread has.
 
-__device__ void update(const Rates& rates, const Place& place, const Shared& shared,
-                       unsigned first, REAL* res, REAL* newer, REAL a, REAL b, REAL dt)
+__device__ void update(const Rates& rates, const Place& place,
+                       const Shared& shared, unsigned first, REAL* res,
+                       REAL* newer, REAL a, REAL b, REAL dt)
 {
     const unsigned begin = corner(place), e = place.element;
     const VECTOR* before = shared.state + e * STATE + begin;
@@ -10,19 +12,22 @@ __device__ void update(const Rates& rates, const Place& place, const Shared& sha
     kept += e * SIZE + begin, next += e * SIZE + begin;
 #pragma unroll
     for (int i = 0; i < NODES; ++i) {
-        // All loads of res are under way before the first is needed.
+        // All loads of res are in flight before the first is needed.
+        // They are read only once: leave the cache to u.
         VECTOR r[SLOTS][WORDS];
 #pragma unroll
         for (int k = 0; k < SLOTS; ++k) {
-            const int n = i * STRIDE + k % SIDE * 4, at = k / SIDE * APART * SIZE + n;
+            const int n = i * STRIDE + k % SIDE * 4;
+            const int at = k / SIDE * APART * SIZE + n;
 #pragma unroll
-            for (int j = 0; j < WORDS; ++j)   // not wanted again: leave the cache to u
+            for (int j = 0; j < WORDS; ++j)
                 if (a != 0 && begin + n < NP)
                     r[k][j] = __ldcs(kept + at + j * NP);
         }
 #pragma unroll
         for (int k = 0; k < SLOTS; ++k) {
-            const int n = i * STRIDE + k % SIDE * 4, at = k / SIDE * APART * SIZE + n;
+            const int n = i * STRIDE + k % SIDE * 4;
+            const int at = k / SIDE * APART * SIZE + n;
             if (begin + n >= NP)
                 continue;
             alignas(16) REAL rate[4], v[4];

@@ -1,13 +1,15 @@
-// Step 4, without tensor cores: -div v and -grad p, by two columns of D at a time; the
-// signs are in the matrices.
+// Step 4, without tensor cores: -div v and -grad p, by two columns of D
+// at a time; the signs are in the matrices.
 
-__device__ void add_derivatives(Rates& rates, const Place& place, const VECTOR* state,
+__device__ void add_derivatives(Rates& rates, const Place& place,
+                                const VECTOR* state,
                                 const REAL* derivative)
 {
     const VECTOR* values = state + place.element * STATE;
     const COUPLE* entries = (const COUPLE*)derivative + place.lane;
 #pragma unroll DEPTH
-    for (int m = 0; m < COLUMNS; m += 2, values += 2, entries += NODES * 3 * LANES) {
+    for (int m = 0; m < COLUMNS;
+         m += 2, values += 2, entries += NODES * 3 * LANES) {
         // Entries of D at this thread's nodes; they serve all elements.
         COUPLE D[NODES][3];
 #pragma unroll
@@ -15,7 +17,8 @@ __device__ void add_derivatives(Rates& rates, const Place& place, const VECTOR* 
             D[i / 3][i % 3] = entries[i * LANES];
 #pragma unroll
         for (int k = 0; k < INLINE; ++k) {
-            // The fields at nodes m and m + 1; they serve all of this thread's nodes.
+            // The fields at nodes m and m + 1; they serve all nodes of
+            // this thread.
             alignas(16) REAL v[4], w[4];
             fields(v, values + k * STATE, COLUMNS);
             fields(w, values + k * STATE + 1, COLUMNS);

@@ -1,5 +1,5 @@
-// 1 / x and 1 / sqrt(x) to rounding. Of fp64 the hardware finds 20 bits; an
-// iteration of third order makes them 60.
+// 1 / x and 1 / sqrt(x) up to rounding. In fp64 the hardware computes
+// 20 bits, and one iteration of third order makes 60 of them.
 __device__ float inverse(float x)
 {
     float y;

@@ -1,6 +1,7 @@
 // Step 3, second half: fluxes at the points of edge f, and their lift.
 
-__device__ void add_edge(REAL (&rate)[NODES][4], const Matrices& matrices, const REAL* state,
+__device__ void add_edge(REAL (&rate)[NODES][4],
+                         const Matrices& matrices, const REAL* state,
                          int f, const Normal& normal, int start)
 {
     const REAL* const far = state + FAR;
@@ -20,7 +21,7 @@ __device__ void add_edge(REAL (&rate)[NODES][4], const Matrices& matrices, const
             }
         }
 
-        // The flux, and what it adds to the nodes of this pass.
+        // The flux; add its part to the rates of this pass's nodes.
         riemann(F, left, right, normal.x, normal.y);
 #pragma unroll
         for (int c = 0; c < 4; ++c)

@@ -1,20 +1,23 @@
-// One Runge-Kutta stage of quadrature DG for the Euler equations in one pass.
+// One Runge-Kutta stage of quadrature DG for the Euler equations in one
+// pass.
 //
-// A thread has an element to itself: nobody waits for anybody, and all sums are
-// in registers. All threads want the same number of a matrix at the same time:
-// constant memory gives it to all of them at once. Of an edge both elements
-// compute the flux, so that nobody adds to another's residual, and a stage is
-// one kernel.
+// One thread per element: no thread waits for another one, and all sums
+// are in registers. All threads need the same number of a matrix at the
+// same time, and constant memory broadcasts it to them. Both elements
+// of an edge compute its flux, so that no thread adds to another
+// element's residual, and one kernel computes a stage.
 //
-// A state is stored in tiles of 32 elements, [tile][node][field][element]: what
-// a warp reads is contiguous, and a thread finds all its numbers at constant
-// distances from the first.
+// A state is stored in tiles of 32 elements,
+// [tile][node][field][element]. So a warp reads contiguous words, and a
+// thread finds all its numbers at constant distances from the first.
 //
-// Macros: REAL; NP, NFP, NQ, NE (nodes, nodes of an edge, quadrature points in
-// the triangle, rounded up to POINTS, and on an edge); FLUX; the plan, THREADS,
-// BLOCKS, POINTS (at a time), PASSES (over the nodes), SHARED (where the state
-// is kept), COPIED (where the matrices are) and UNROLL (turns of the loops over
-// points); and the matrices, see tables() in dgbook/euler/launch/fused.py.
+// Macros: REAL; NP, NFP, NQ, NE (nodes, nodes per edge, quadrature
+// points in the triangle, rounded up to POINTS, and per edge); FLUX;
+// the plan, THREADS, BLOCKS, POINTS (at a time), PASSES (over the
+// nodes), SHARED (whether the state is in shared memory), COPIED
+// (whether the matrices are) and UNROLL (iterations of the loops over
+// points that are unrolled); and the matrices, see tables() in
+// dgbook/euler/launch/fused.py.
 
 #include "arithmetic.cuh"
 #include "riemann.cuh"
@@ -25,16 +28,17 @@
 #include "edge.cuh"
 #include "update.cuh"
 
-// `geometry` are rx, ry, sx, sy; `links` are 4 n + g for edge g of element n,
-// or 4 (2 b + wall) + 3 for row b of the boundary, of `edges` rows. For what the
-// stages write see update.cuh. In LAST the smallest of the `names` of elements
-// that are no gas any more goes to `bad`.
+// `geometry` holds rx, ry, sx, sy. `links` holds 4 n + g for edge g of
+// element n, or 4 (2 b + wall) + 3 for row b of the boundary, which has
+// `edges` rows. update.cuh says what the stages write. In LAST the
+// smallest of the `names` of elements whose density or pressure is no
+// longer positive goes to `bad`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const REAL* __restrict__ u, const REAL* __restrict__ data,
-    const unsigned* __restrict__ links, const REAL* __restrict__ geometry,
-    const int* __restrict__ names, const REAL* base, const REAL* one,
-    const REAL* two, REAL* out, int* bad, unsigned elements, unsigned edges,
-    int stage, REAL dt)
+    const unsigned* __restrict__ links,
+    const REAL* __restrict__ geometry, const int* __restrict__ names,
+    const REAL* base, const REAL* one, const REAL* two, REAL* out,
+    int* bad, unsigned elements, unsigned edges, int stage, REAL dt)
 {
     const unsigned k = blockIdx.x * THREADS + threadIdx.x;
     const unsigned stride = (elements + TILE - 1) / TILE * TILE;
@@ -49,8 +53,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
         return;
     const size_t first = (size_t)(k / TILE) * (SIZE * TILE) + k % TILE;
 
-    // 1. The element's state, in registers or in a column of shared memory that
-    // no other thread reads; behind it is room for nodes across an edge.
+    // 1. Load the element's state, into registers or into a column of
+    // shared memory that no other thread reads. Behind it is room for
+    // the exterior states of an edge.
 #if SHARED
     __shared__ REAL columns[(SIZE + FAR_SIZE) * THREADS];
     REAL* const state = columns + threadIdx.x;
@@ -61,7 +66,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     for (int i = 0; i < SIZE; ++i)
         state[i * APART] = u[first + i * TILE];
     const REAL rx = geometry[k], ry = geometry[k + stride];
-    const REAL sx = geometry[k + 2 * stride], sy = geometry[k + 3 * stride];
+    const REAL sx = geometry[k + 2 * stride];
+    const REAL sy = geometry[k + 3 * stride];
     const unsigned met0 = links[k], met1 = links[k + stride];
     const unsigned met2 = links[k + 2 * stride];
     bool gas = true;
@@ -80,7 +86,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
             project(rate, matrices, R, S, q, start);
         }
 
-        // 3. The edges: what lies across, then fluxes and lift.
+        // 3. The edges: exterior states, then fluxes and their lift.
 #pragma unroll SIDES
         for (int f = 0; f < 3; ++f) {
             const Normal normal(f, rx, ry, sx, sy);
@@ -91,7 +97,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 
         // 4. The update.
         forget();
-        update(rate, gas, state, first, start, u, base, one, two, out, stage, dt);
+        update(rate, gas, state, first, start, u, base, one, two, out,
+               stage, dt);
     }
     if (stage == LAST && !gas)
         atomicMin(bad, names[k]);

@@ -1,4 +1,4 @@
-// Step 4: what a launch writes.
+// Step 4: the update. The three kinds of stages write
 //
 // RATE    out = f(u)
 // NEXT    out = base + dt f(u)
@@ -6,9 +6,11 @@
 //               + dt f(u)
 enum { RATE, NEXT, LAST };
 
-// Of the nodes from `start` on; `gas` tells whether density and pressure are positive.
-__device__ void update(REAL (&rate)[NODES][4], bool& gas, const REAL* state, size_t first,
-                       int start, const REAL* u, const REAL* base, const REAL* one,
+// Update the nodes from `start` on; `gas` says whether density and
+// pressure are positive.
+__device__ void update(REAL (&rate)[NODES][4], bool& gas,
+                       const REAL* state, size_t first, int start,
+                       const REAL* u, const REAL* base, const REAL* one,
                        const REAL* two, REAL* out, int stage, REAL dt)
 {
     const size_t at = first + start * 4 * TILE;
@@ -19,7 +21,7 @@ __device__ void update(REAL (&rate)[NODES][4], bool& gas, const REAL* state, siz
     for (int i = 0; i < 4 * NODES; ++i)
         rate[i / 4][i % 4] *= dt;
 
-    // Add the states of before.
+    // Add the earlier states.
     if (stage == NEXT && base == u) {
 #pragma unroll
         for (int i = 0; i < 4 * NODES; ++i)
@@ -43,7 +45,7 @@ __device__ void update(REAL (&rate)[NODES][4], bool& gas, const REAL* state, siz
             }
     }
 
-    // Write the new one, and look whether it is a gas.
+    // Write the new state, and check whether it is that of a gas.
 #pragma unroll
     for (int i = 0; i < NODES; ++i)
         if (4 * i < values) {
@@ -51,7 +53,8 @@ __device__ void update(REAL (&rate)[NODES][4], bool& gas, const REAL* state, siz
 #pragma unroll
             for (int c = 0; c < 4; ++c)
                 out[at + (4 * i + c) * TILE] = w[c];
-            const REAL kinetic = REAL(0.5) * (w[1] * w[1] + w[2] * w[2]);
+            const REAL squared = w[1] * w[1] + w[2] * w[2];
+            const REAL kinetic = REAL(0.5) * squared;
             gas = gas && w[0] > 0 && w[0] * w[3] > kinetic;   // p > 0
         }
 }

@@ -1,28 +1,38 @@
-// Step 1: what the block needs of its own elements comes to shared memory.
+// Step 1: load the block's states, links and geometry into shared
+// memory.
 
-__device__ void fetch(const Shared& shared, unsigned first, const REAL* u, const unsigned* links,
+__device__ void fetch(const Shared& shared, unsigned first,
+                      const REAL* u, const unsigned* links,
                       const REAL* geometry, const REAL* res, REAL a)
 {
-    // The states, past the registers where the device can.
-    const VECTOR* states = (const VECTOR*)u + (size_t)first * (SIZE / WIDTH);
+    // The states, bypassing the registers where the device can do so.
+    const size_t start = (size_t)first * (SIZE / WIDTH);
+    const VECTOR* states = (const VECTOR*)u + start;
 #pragma unroll 4
-    for (unsigned i = threadIdx.x; i < ELEMENTS * SIZE / WIDTH; i += THREADS)
+    for (unsigned i = threadIdx.x; i < VECTORS; i += THREADS)
         copy(spread(shared.state, i), states + i);
 
-    // The update will want res unless a = 0; a cache line holds 8 VECTORs.
-    const VECTOR* kept = (const VECTOR*)res + (size_t)first * (SIZE / WIDTH);
-    for (unsigned i = threadIdx.x * 8; a != 0 && i < ELEMENTS * SIZE / WIDTH; i += THREADS * 8)
+    // Prefetch res, which the update reads unless a = 0; a cache line
+    // holds 8 VECTORs.
+    const VECTOR* kept = (const VECTOR*)res + start;
+    for (unsigned i = threadIdx.x * 8; a != 0 && i < VECTORS;
+         i += THREADS * 8)
         announce(kept + i);
 
-    // Zero times D is zero: what lies between groups is read, too.
+    // Products read the gaps between groups, too: these must be zero.
     constexpr unsigned REST = STATE > CHUNK ? STATE - CHUNK : 1;
+    constexpr unsigned GAPS = GROUPS * REST;
     if constexpr (STATE > CHUNK)
-        for (unsigned i = threadIdx.x; i < GROUPS * REST; i += THREADS)
-            shared.state[i / REST * STATE + CHUNK + i % REST] = VECTOR();
+        for (unsigned i = threadIdx.x; i < GAPS; i += THREADS) {
+            const unsigned gap = i / REST * STATE + CHUNK;
+            shared.state[gap + i % REST] = VECTOR();
+        }
 
+    // Links and geometry.
     for (unsigned i = threadIdx.x; i < ELEMENTS * 4; i += THREADS)
         shared.link[i] = links[first * 4 + i];
-    for (unsigned i = threadIdx.x; i < ELEMENTS * GEOMETRY; i += THREADS)
+    constexpr int NUMBERS = ELEMENTS * GEOMETRY;
+    for (unsigned i = threadIdx.x; i < NUMBERS; i += THREADS)
         shared.shape[i] = geometry[(size_t)first * GEOMETRY + i];
     wait_for_copies();
 }

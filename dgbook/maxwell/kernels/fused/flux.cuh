@@ -1,21 +1,27 @@
-// Step 2: the upwind flux, two numbers per face node: Z^+ [H] - n x [E], along the two
-// tangents of the face, times Z^- / (Z^- + Z^+).
+// Step 2: the upwind flux, two numbers per face node. They are the
+// components of Z^+ [H] - n x [E] along the two tangents of the face,
+// times Z^- / (Z^- + Z^+).
 
 // E and Z H along the two tangents of a face.
 struct Tangential {
     REAL E1, E2, H1, H2;
 };
 
-// Of this element at face f, whose tangents are differences of x_1, x_2, x_3.
+// The fields v of this element along the tangents of its face f, which
+// are differences of x_1, x_2 and x_3.
 __device__ Tangential tangential(const REAL* v, unsigned f)
 {
-    return {f == 0 ? v[1] - v[0] : v[f == 1], f == 0 ? v[2] - v[0] : v[f == 3 ? 1 : 2],
-            f == 0 ? v[4] - v[3] : v[3 + (f == 1)], f == 0 ? v[5] - v[3] : v[f == 3 ? 4 : 5]};
+    return {f == 0 ? v[1] - v[0] : v[f == 1],
+            f == 0 ? v[2] - v[0] : v[f == 3 ? 1 : 2],
+            f == 0 ? v[4] - v[3] : v[3 + (f == 1)],
+            f == 0 ? v[5] - v[3] : v[f == 3 ? 4 : 5]};
 }
 
-// Of the neighbor at its node `node`; t makes my two tangents of its x_1, x_2, x_3,
-// according to the way in which we meet.
-__device__ Tangential across(const REAL* u, size_t node, const REAL* tangents, unsigned way)
+// The neighbor's fields at its node `node`. For each way in which two
+// elements can meet, `tangents` expresses this element's two tangents
+// in the neighbor's x_1, x_2 and x_3.
+__device__ Tangential across(const REAL* u, size_t node,
+                             const REAL* tangents, unsigned way)
 {
     alignas(16) REAL t[8];
     COUPLE w[3];
@@ -29,13 +35,16 @@ __device__ Tangential across(const REAL* u, size_t node, const REAL* tangents, u
             t[4] * w[1].y + t[5] * w[2].x + t[6] * w[2].y};
 }
 
-// Of the boundary, point i of its face number `face`: u^+ = M u^- + g.
-__device__ Tangential outside(const Tangential& inner, const REAL* data, const REAL* boundary,
-                              unsigned face, unsigned i, unsigned faces)
+// The exterior fields u^+ = M u^- + g at point i of boundary face
+// `face`.
+__device__ Tangential outside(const Tangential& inner, const REAL* data,
+                              const REAL* boundary, unsigned face,
+                              unsigned i, unsigned faces)
 {
-    const REAL* m = boundary + face * 9;   // M of E and H, the two tangents, Z
-    Tangential outer
-        = {m[0] * inner.E1, m[0] * inner.E2, m[1] * inner.H1, m[1] * inner.H2};
+    // M of E and of H, the two tangents, and Z.
+    const REAL* m = boundary + face * 9;
+    Tangential outer = {m[0] * inner.E1, m[0] * inner.E2,
+                        m[1] * inner.H1, m[1] * inner.H2};
     for (int d = 0; d < 3; ++d) {
         const REAL* g = data + ((size_t)d * faces + face) * NFP + i;
         const REAL E = g[0], H = m[8] * g[(size_t)3 * faces * NFP];
@@ -45,45 +54,60 @@ __device__ Tangential outside(const Tangential& inner, const REAL* data, const R
     return outer;
 }
 
-// The two numbers, from both sides; `shape` describes the element.
-__device__ COUPLE upwind(const Tangential& inner, const Tangential& outer, const REAL* shape,
+// The flux from the fields of both sides; `shape` describes the
+// element.
+__device__ COUPLE upwind(const Tangential& inner,
+                         const Tangential& outer, const REAL* shape,
                          unsigned f)
 {
-    const REAL* turn = shape + 6 + f * 3;   // a quarter turn in the face
+    // `turn` is a rotation by 90 degrees in the face; the sign says
+    // whether t_1 x t_2 points outward or inward.
+    const REAL* turn = shape + 6 + f * 3;
     const REAL tau = MATERIALS ? shape[18 + f] : REAL(0.5);
-    const REAL sign = f % 2 ? -tau : tau;   // of t_1 x t_2, outward or inward
+    const REAL sign = f % 2 ? -tau : tau;
     const REAL jump1 = outer.E1 - inner.E1, jump2 = outer.E2 - inner.E2;
     COUPLE both;
-    both.x = tau * outer.H1 - (1 - tau) * inner.H1 + sign * (turn[0] * jump2 - turn[1] * jump1);
-    both.y = tau * outer.H2 - (1 - tau) * inner.H2 + sign * (turn[1] * jump2 - turn[2] * jump1);
+    both.x = tau * outer.H1 - (1 - tau) * inner.H1
+             + sign * (turn[0] * jump2 - turn[1] * jump1);
+    both.y = tau * outer.H2 - (1 - tau) * inner.H2
+             + sign * (turn[1] * jump2 - turn[2] * jump1);
     return both;
 }
 
-// At all face nodes of the block's elements: a thread has point i of face f of element e,
-// then another one. Points that only fill a face are zero.
-__device__ void compute_flux(const Shared& shared, const REAL* u, const REAL* data,
-                             const unsigned* opposite, const REAL* tangents,
-                             const unsigned* face_nodes, const REAL* boundary, unsigned faces)
+// The flux at all face nodes of the block's elements. A thread takes
+// one point after another, point i of face f of element e. Points that
+// only pad a face are zero.
+__device__ void compute_flux(const Shared& shared, const REAL* u,
+                             const REAL* data, const unsigned* opposite,
+                             const REAL* tangents,
+                             const unsigned* face_nodes,
+                             const REAL* boundary, unsigned faces)
 {
+    constexpr int PAIRS = ELEMENTS * POINTS;   // of numbers
 #pragma unroll 2
-    for (unsigned p = threadIdx.x; p < ELEMENTS * POINTS; p += THREADS) {
+    for (unsigned p = threadIdx.x; p < PAIRS; p += THREADS) {
         const unsigned e = p / POINTS, f = p / FACE % 4, i = p % FACE;
         COUPLE both = {};
         if (i < NFP) {
-            const unsigned way = shared.link[e * 4 + f] % 32;   // to meet the neighbor
+            // The way in which the element meets its neighbor.
+            const unsigned way = shared.link[e * 4 + f] % 32;
             const unsigned neighbor = shared.link[e * 4 + f] / 32;
-            const REAL* v = (const REAL*)(shared.state + e / GROUP * STATE) + e % GROUP * SIZE
-                          + 6 * face_nodes[f * NFP + i];
+            const REAL* v =
+                (const REAL*)(shared.state + e / GROUP * STATE)
+                + e % GROUP * SIZE + 6 * face_nodes[f * NFP + i];
             const Tangential inner = tangential(v, f);
             Tangential outer;
             if (way < 24) {
-                const size_t node = (size_t)neighbor * EVEN_NP + opposite[way * NFP + i];
+                const size_t node = (size_t)neighbor * EVEN_NP
+                                    + opposite[way * NFP + i];
                 outer = across(u, node, tangents, way);
             } else {
-                outer = outside(inner, data, boundary, neighbor, i, faces);
+                outer =
+                    outside(inner, data, boundary, neighbor, i, faces);
             }
             both = upwind(inner, outer, shared.shape + e * GEOMETRY, f);
         }
-        ((COUPLE*)(shared.flux + e / GROUP * FLUX))[e % GROUP * POINTS + p % POINTS] = both;
+        COUPLE* to = (COUPLE*)(shared.flux + e / GROUP * FLUX);
+        to[e % GROUP * POINTS + p % POINTS] = both;
     }
 }

@@ -1,7 +1,8 @@
 // Steps 4 and 5, without tensor cores.
 
-// Lift face by face, by two columns of LIFT at a time.
-__device__ void add_lifted(Rates& rates, const Place& place, const Shared& shared, const REAL* lift)
+// Lift the flux face by face, by two columns of LIFT at a time.
+__device__ void add_lifted(Rates& rates, const Place& place,
+                           const Shared& shared, const REAL* lift)
 {
     const REAL* values = (const REAL*)(shared.flux + place.row * FLUX);
     const COUPLE* entries = (const COUPLE*)lift + place.lane;
@@ -9,7 +10,8 @@ __device__ void add_lifted(Rates& rates, const Place& place, const Shared& share
     for (int f = 0; f < 4; ++f) {
         REAL lifted[NODES][INLINE][2] = {};
 #pragma unroll DEPTH
-        for (int j = 0; j < FACE; j += 2, values += 4, entries += NODES * LANES) {
+        for (int j = 0; j < FACE;
+             j += 2, values += 4, entries += NODES * LANES) {
             COUPLE L[NODES];
 #pragma unroll
             for (int i = 0; i < NODES; ++i)
@@ -25,24 +27,28 @@ __device__ void add_lifted(Rates& rates, const Place& place, const Shared& share
                 }
             }
         }
-        // The sums of a face are numbers along its own tangents.
+        // The sums of a face are components along its own tangents.
 #pragma unroll
         for (int i = 0; i < NODES * INLINE; ++i) {
             const int e = i % INLINE;
-            add_face(rates[i / INLINE][e], f,
-                     shared.shape + (place.element + e) * GEOMETRY + 6 + f * 3,
-                     lifted[i / INLINE][e][0], lifted[i / INLINE][e][1]);
+            const REAL(&both)[2] = lifted[i / INLINE][e];
+            const REAL* shape =
+                shared.shape + (place.element + e) * GEOMETRY;
+            add_face(rates[i / INLINE][e], f, shape + 6 + f * 3,
+                     both[0], both[1]);
         }
     }
 }
 
-// To shared memory, at this thread's nodes.
-__device__ void store_rates(const Rates& rates, const Place& place, const Shared& shared)
+// Store du/dt at this thread's nodes in shared memory.
+__device__ void store_rates(const Rates& rates, const Place& place,
+                            const Shared& shared)
 {
     REAL* to = (REAL*)(shared.rate + place.row * STATE);
 #pragma unroll
     for (int i = 0; i < NODES * INLINE; ++i) {
-        const unsigned e = i % INLINE, n = place.lane + i / INLINE * LANES;
+        const unsigned e = i % INLINE;
+        const unsigned n = place.lane + i / INLINE * LANES;
         if (place.counts() && n < NP)
             lower(to + e * SIZE + n * 6, rates[i / INLINE][e],
                   shared.shape + (place.element + e) * GEOMETRY);

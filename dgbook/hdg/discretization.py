@@ -207,7 +207,7 @@ def symmetric_face_quadrature(dim: int, degree: int) -> tuple[np.ndarray, np.nda
 
 
 @dataclass(frozen=True, eq=False)
-class Discretisation:
+class Discretization:
     """A problem on a mesh, at an order: all that does not depend on the state.
 
     Attributes
@@ -287,7 +287,7 @@ class Discretisation:
         return x
 
 
-def discretise(problem: Problem, mesh: Mesh, order: int) -> Discretisation:
+def discretize(problem: Problem, mesh: Mesh, order: int) -> Discretization:
     """Compute everything that does not depend on the state.
 
     Raises
@@ -322,7 +322,7 @@ def discretise(problem: Problem, mesh: Mesh, order: int) -> Discretisation:
     number, affine, given, given_trace = _boundary_data(
         problem, element, faces, tables, mesh.boundary_faces, conditions, np.stack(x_faces), normals
     )
-    return Discretisation(
+    return Discretization(
         problem=problem,
         mesh=mesh,
         element=element,
@@ -352,7 +352,7 @@ def _boundary_data(
     x: np.ndarray,
     normals: np.ndarray,
 ) -> tuple[np.ndarray, Affine, np.ndarray, np.ndarray]:
-    """``boundary_number``, ``conditions``, ``given`` and ``given_trace`` of a discretisation.
+    """``boundary_number``, ``conditions``, ``given`` and ``given_trace`` of a discretization.
 
     `x` are the points on all faces of the elements, (dim+1, dim, K, Nqf).
     """
@@ -396,12 +396,12 @@ def _projection(tables: Tables, element: NodalElement, values: np.ndarray) -> np
     return np.linalg.solve(element.face_mass, (psi.T * face.weights) @ values[..., None])[..., 0]
 
 
-def on_device(d: Discretisation, device: Device) -> Discretisation:
-    """The same discretisation with its arrays on a device, for the functions of `local`.
+def on_device(d: Discretization, device: Device) -> Discretization:
+    """The same discretization with its arrays on a device, for the functions of `local`.
 
     On the host it is that very one. CuPy takes over where NumPy's functions meet its arrays:
     products with tables become calls of cuBLAS, and the elements' small systems one batched
-    factorisation of cuBLAS. The columns stay on the host, where a `BlockMatrix` has them.
+    factorization of cuBLAS. The columns stay on the host, where a `BlockMatrix` has them.
     """
 
     if device.kind != "cuda":

@@ -1,0 +1,25 @@
+"""One mesh in several parts: partitions, ghosts, exchanges, transports, and a solver on top."""
+
+from .pieces import Message, Piece, cut, divide, pieces_of
+from .solver import TRACES, Solver, State
+from .surface import Surface, surface, surfaces
+from .transport import Connection, MpiRanks, OneProcess, Packet, Transport
+
+__all__ = [
+    "TRACES",
+    "Connection",
+    "Message",
+    "MpiRanks",
+    "OneProcess",
+    "Packet",
+    "Piece",
+    "Solver",
+    "State",
+    "Surface",
+    "Transport",
+    "cut",
+    "divide",
+    "pieces_of",
+    "surface",
+    "surfaces",
+]

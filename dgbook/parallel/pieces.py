@@ -1,0 +1,206 @@
+"""A mesh in parts: who has which element, copies of neighbors, and what is sent to whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dgbook.arguments import check_integer
+from dgbook.mesh import Mesh, along_a_curve
+from dgbook.mesh.partition import parts_by_metis
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """What one piece tells another before each stage: its traces on the faces between them.
+
+    Attributes
+    ----------
+    source, target : int
+        Numbers of the two pieces.
+    elements, faces : (n,) ints
+        In this order, element and face as the source numbers them: with the target its ghosts.
+    """
+
+    source: int
+    target: int
+    elements: np.ndarray
+    faces: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some elements of a mesh, as a mesh of their own, behind them the ghosts.
+
+    A part, which belongs to a rank or a GPU, is stored as two pieces: its elements at the edge,
+    which meet other parts, and those of its interior. While traces travel between parts, the
+    interior is computed, which waits for nobody.
+
+    Attributes
+    ----------
+    number : int
+        2 part for the edge, 2 part + 1 for the interior.
+    mesh : Mesh
+        Own elements along a curve that fills space, then ``mesh.ghosts`` ghosts, sorted by their
+        piece and their number in the whole mesh. ``mesh.numbers`` are the numbers there.
+    sends, receives : tuple of Message
+        Ascending by the other piece. In `receives` elements are this piece's ghosts.
+    """
+
+    number: int
+    mesh: Mesh
+    sends: tuple[Message, ...]
+    receives: tuple[Message, ...]
+
+    @property
+    def part(self) -> int:
+        """The part that it belongs to."""
+        return part_of(self.number)
+
+    @property
+    def elements(self) -> np.ndarray:
+        """The numbers in the whole mesh of all elements, ghosts included."""
+        return self.mesh.numbers
+
+    @property
+    def owned(self) -> np.ndarray:
+        """The numbers in the whole mesh of its own elements."""
+        return self.elements[: self.mesh.owned]
+
+
+def part_of(piece: int) -> int:
+    """The part to which the piece of a number belongs."""
+    return piece // 2
+
+
+def divide(mesh: Mesh, parts: int) -> np.ndarray:
+    """The part of each element, (K,) int32: as many elements in each, few faces between them.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    parts : int
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `parts` is no number from 1 to K, or so large that METIS leaves a part empty.
+    RuntimeError
+        If pymetis, through which METIS is called, is not installed.
+    """
+    check_integer("parts", parts, 1, mesh.K)
+    if parts == 1:
+        return np.zeros(mesh.K, np.int32)
+    owner = parts_by_metis(mesh, parts)
+    empty = np.flatnonzero(np.bincount(owner, minlength=parts) == 0)
+    if len(empty):
+        raise ValueError(
+            f"parts = {parts}: METIS leaves {len(empty)} of them without any of the {mesh.K} "
+            "elements; allowed: fewer parts"
+        )
+    return owner
+
+
+def pieces_of(mesh: Mesh, owner: np.ndarray) -> np.ndarray:
+    """The piece of each element, (K,) int32: 2 owner where it meets another part, else one more.
+
+    Parameters
+    ----------
+    mesh : Mesh
+    owner : (K,) ints
+        The part of each element, as `divide` returns it.
+    """
+    across = np.where(mesh.neighbors < 0, owner[:, None], owner[mesh.neighbors])
+    inside = (across == owner[:, None]).all(axis=1)
+    return (2 * owner + inside).astype(np.int32)
+
+
+def cut(mesh: Mesh, piece: np.ndarray, number: int) -> Piece | None:
+    """One of the pieces of a mesh; None if it has no elements.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        The whole mesh.
+    piece : (K,) ints
+        The piece of each element, as `pieces_of` returns it.
+    number : int
+    """
+    own = np.flatnonzero(piece == number)
+    if not len(own):
+        return None
+    # Both sides of a message list its faces in the same order, that of the source's numbers.
+    ours, theirs = _borders(mesh, piece, own)
+    ghosts = np.unique(theirs[:, 0])
+    ghosts = ghosts[np.argsort(piece[ghosts], kind="stable")]
+    part = _sub_mesh(mesh, own, ghosts)
+    order = along_a_curve(part)
+    elements = np.concatenate([own, ghosts])[order]
+    part = _sub_mesh(mesh, elements[: len(own)], ghosts)
+    here = np.full(mesh.K, -1)
+    here[elements] = np.arange(len(elements))
+
+    def messages(faces: np.ndarray, others: np.ndarray) -> list[tuple[int, np.ndarray]]:
+        return [(int(p), faces[others == p]) for p in np.unique(others)]
+
+    out = piece[mesh.neighbors[ours[:, 0], ours[:, 1]]]
+    return Piece(
+        number,
+        part,
+        tuple(Message(number, p, here[f[:, 0]], f[:, 1]) for p, f in messages(ours, out)),
+        tuple(
+            Message(p, number, here[f[:, 0]], f[:, 1])
+            for p, f in messages(theirs, piece[theirs[:, 0]])
+        ),
+    )
+
+
+def _borders(mesh: Mesh, piece: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The faces between a piece and others from its own side, and from theirs; rows (k, f)."""
+    neighbors = mesh.neighbors[own]
+    row, f = np.nonzero((neighbors >= 0) & (piece[neighbors] != piece[own][:, None]))
+    k = own[row]
+    theirs = np.stack([mesh.neighbors[k, f], mesh.neighbor_faces[k, f]], axis=1)
+    return np.stack([k, f], axis=1), theirs[np.lexsort((theirs[:, 1], theirs[:, 0]))]
+
+
+def _sub_mesh(mesh: Mesh, own: np.ndarray, ghosts: np.ndarray) -> Mesh:
+    """The mesh of some elements in that order, and of ghosts behind them.
+
+    Of a ghost's faces those stay linked that meet own elements; the others meet themselves, so that
+    they are no boundary and nothing jumps there.
+    """
+    elements = np.concatenate([own, ghosts])
+    here = np.full(mesh.K, -1, np.int32)
+    here[elements] = np.arange(len(elements))
+    used, corners = np.unique(mesh.elements[elements], return_inverse=True)
+
+    neighbors = mesh.neighbors[elements]
+    links = np.where(neighbors < 0, -1, here[neighbors])
+    faces, ways = mesh.neighbor_faces[elements], mesh.face_permutation[elements]
+    ghost = np.arange(len(elements)) >= len(own)
+    alone = ghost[:, None] & ~((links >= 0) & (links < len(own)))
+    k, f = np.nonzero(alone)
+    links[k, f], faces[k, f], ways[k, f] = k, f, 0
+
+    def local(rows: np.ndarray) -> np.ndarray:
+        """Boundary faces of own elements, ascending."""
+        rows = np.stack([here[rows[:, 0]], rows[:, 1]], axis=1)
+        rows = rows[(rows[:, 0] >= 0) & (rows[:, 0] < len(own))]
+        return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+
+    return Mesh(
+        vertices=mesh.vertices[used],
+        elements=corners.reshape(len(elements), -1),
+        neighbors=links,
+        neighbor_faces=faces,
+        face_permutation=ways,
+        boundary={name: local(rows) for name, rows in mesh.boundary.items()},
+        regions={
+            name: np.sort(here[members][here[members] >= 0])
+            for name, members in mesh.regions.items()
+        },
+        ghosts=len(ghosts),
+        numbers=elements,
+    )

@@ -1,0 +1,175 @@
+"""How traces get from part to part, in one process or between ranks of MPI."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dgbook.arguments import check_integer
+
+MPI_MISSING = (
+    "several ranks need mpi4py and an MPI, which are not installed: pip install mpi4py mpich, and "
+    "start with the mpiexec that comes with them"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Packet:
+    """A message's numbers on their way.
+
+    Attributes
+    ----------
+    source, target : int
+        Parts.
+    buffer : array of the device
+        Contiguous. Of what is sent it holds the numbers from `Connection.start` on; of what is
+        received, after `Connection.finish`.
+    """
+
+    source: int
+    target: int
+    buffer: Any
+
+
+class Connection(ABC):
+    """Packets that travel together, again and again between the same buffers."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Send what is in the buffers; they must stay as they are until `finish`."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Wait until all is received and sent."""
+
+
+class Transport(ABC):
+    """What connects the parts of a mesh.
+
+    Attributes
+    ----------
+    parts : int
+        How many there are.
+    mine : range
+        The numbers of those that this process has.
+    """
+
+    parts: int
+    mine: range
+
+    @abstractmethod
+    def connect(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> Connection:
+        """A connection for packets of this process's parts, at most one for a pair of parts."""
+
+    @abstractmethod
+    def everyone(self, value: Any) -> list[Any]:
+        """What every process gave, by rank; all processes have to call it."""
+
+    @abstractmethod
+    def collected(self, value: Any) -> list[Any] | None:
+        """What every process gave, by rank, on the first of them; None on the others."""
+
+    def total(self, value: Any) -> Any:
+        """The sum of what every process gave, added by rank, so that all have the same bits."""
+        first, *others = self.everyone(value)
+        for other in others:
+            first = first + other
+        return first
+
+    @property
+    def leads(self) -> bool:
+        """Whether this process is the one that speaks and writes for all."""
+        return 0 in self.mine
+
+
+class OneProcess(Transport):
+    """All parts in this process, on one device: a packet is a copy.
+
+    Parameters
+    ----------
+    parts : int
+    """
+
+    def __init__(self, parts: int) -> None:
+        check_integer("parts", parts, 1)
+        self.parts, self.mine = parts, range(parts)
+
+    def connect(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> Connection:
+        """As `Transport.connect`."""
+        return _Copies(sends, receives)
+
+    def everyone(self, value: Any) -> list[Any]:
+        """As `Transport.everyone`."""
+        return [value]
+
+    def collected(self, value: Any) -> list[Any]:
+        """As `Transport.collected`."""
+        return [value]
+
+
+class _Copies(Connection):
+    """What is sent is there when somebody waits for it, as if it took until then to travel."""
+
+    def __init__(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> None:
+        sent = {(packet.source, packet.target): packet.buffer for packet in sends}
+        self.pairs = [(packet.buffer, sent[packet.source, packet.target]) for packet in receives]
+
+    def start(self) -> None:
+        """As `Connection.start`."""
+
+    def finish(self) -> None:
+        """As `Connection.finish`."""
+        for received, sent in self.pairs:
+            received[:] = sent
+
+
+class MpiRanks(Transport):
+    """One part for each rank of an MPI communicator, with NumPy arrays.
+
+    The requests are persistent and nonblocking: made once, started and waited for in every stage.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+        It is duplicated, so that nobody else's messages are taken for these.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self.comm = comm.Dup()
+        self.parts = self.comm.Get_size()
+        rank = self.comm.Get_rank()
+        self.mine = range(rank, rank + 1)
+
+    def connect(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> Connection:
+        """As `Transport.connect`."""
+        return _Requests(
+            [self.comm.Recv_init(packet.buffer, source=packet.source) for packet in receives]
+            + [self.comm.Send_init(packet.buffer, dest=packet.target) for packet in sends]
+        )
+
+    def everyone(self, value: Any) -> list[Any]:
+        """As `Transport.everyone`."""
+        return self.comm.allgather(value)
+
+    def collected(self, value: Any) -> list[Any] | None:
+        """As `Transport.collected`."""
+        return self.comm.gather(value)
+
+
+class _Requests(Connection):
+    """Persistent requests, receives first, so that what arrives finds its place."""
+
+    def __init__(self, requests: list[Any]) -> None:
+        self.requests = requests
+
+    def start(self) -> None:
+        """As `Connection.start`."""
+        for request in self.requests:
+            request.Start()
+
+    def finish(self) -> None:
+        """As `Connection.finish`."""
+        for request in self.requests:
+            request.Wait()

@@ -1,0 +1,113 @@
+"""python -m dgbook run FAMILY --parts: what is written, resumed and refused in one process."""
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from types import SimpleNamespace
+
+import meshio
+import numpy as np
+import pytest
+from runs import at_points, at_step, files_of
+
+from dgbook.cli import checkpoint, ranks
+from dgbook.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+TWO_BOXES = ROOT / "tests/data/two_boxes_4.1_ascii.msh"
+
+
+def run(*options):
+    return main(["run", *" ".join(map(str, options)).split(), "--device", "cpu"])
+
+
+def constants_of(path):
+    """Sorted, what cells have, in a .vtu or in all pieces of a .pvtu."""
+    found = [meshio.read(file).cell_data for file in files_of(path)]
+    assert all(list(one) == list(found[0]) for one in found)
+    return {n: np.sort(np.concatenate([one[n][0] for one in found])) for n in found[0]}
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "constants"),
+    [
+        (f"maxwell --mesh {TWO_BOXES} --order 1 --t-end 0.2 --epsilon copper=3", "E", ["epsilon"]),
+        ("acoustics --cells 2 --order 2 --t-end 0.1 --kappa 2 --basis bernstein", "pressure", []),
+        (
+            "euler --box 6 --order 1 --t-end 0.3 --boundary x-=farfield --boundary x+=farfield",
+            "rho",
+            [],
+        ),
+    ],
+)
+def test_pieces_are_what_the_whole_mesh_would_be(options, name, constants, tmp_path, capsys):
+    assert run(options, "--output", tmp_path / "whole.vtu") == 0
+    alone = capsys.readouterr().out
+    assert run(options, "--parts 2 --output", tmp_path / "two.vtu") == 0
+    together = capsys.readouterr().out
+    assert "2 parts in one process" in together and "two.pvtu" in together
+    assert "in NumPy" in together and "in NumPy" not in alone
+    # Energies, errors and numbers of steps, as they are shown.
+    for word in ("energy", "entropy", "L2 error"):
+        lines = [[ln for ln in text.splitlines() if word in ln] for text in (alone, together)]
+        assert lines[0] == lines[1]
+    whole, mine = at_points(tmp_path / "whole.vtu", name), at_points(tmp_path / "two.pvtu", name)
+    np.testing.assert_allclose(mine, whole, rtol=0, atol=1e-12)
+    cells, found = constants_of(tmp_path / "whole.vtu"), constants_of(tmp_path / "two.pvtu")
+    assert list(found) == constants == list(cells)
+    for constant in constants:
+        np.testing.assert_array_equal(found[constant], cells[constant])
+    root = ElementTree.parse(tmp_path / "two.pvtu").getroot()
+    declared = [array.get("Name") for array in root.find("PUnstructuredGrid/PCellData")]
+    assert declared == constants
+
+
+def test_a_checkpoint_of_parts_and_one_of_the_whole(tmp_path, monkeypatch):
+    """Each goes on in the other: the same state to rounding, at the same steps."""
+    options = "acoustics --cells 2 --order 2 --t-end 0.2 --basis bernstein --output"
+    assert run(options, tmp_path / "whole.vtu") == 0
+    expected = at_points(tmp_path / "whole.vtu", "pressure")
+    for first, second in (("", "--parts 3"), ("--parts 2", ""), ("--parts 2", "--parts 3")):
+        path = tmp_path / "cut.vtu"
+
+        def interrupt():
+            raise KeyboardInterrupt
+
+        at_step(monkeypatch, 4, interrupt)
+        assert run(options, path, "--checkpoint-every 0", first) == 130
+        assert checkpoint.is_checkpoint(tmp_path / "cut.checkpoint")
+        assert run(options, path, "--resume", second) == 0
+        suffix = ".pvtu" if second else ".vtu"
+        found = at_points(path.with_suffix(suffix), "pressure")
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+        assert not (tmp_path / "cut.checkpoint").exists()
+
+
+@pytest.mark.parametrize("system", ["advection", "wave"])
+def test_the_linear_family(system, capsys):
+    assert run(f"linear --dim 2 --cells 4 --system {system} --t-end 0.1") == 0
+    alone = capsys.readouterr().out.splitlines()
+    assert run(f"linear --dim 2 --cells 4 --system {system} --t-end 0.1 --parts 3") == 0
+    together = capsys.readouterr().out.splitlines()
+    assert together[1].startswith("3 parts in one process: ")
+    assert [ln for ln in together if "L2" in ln] == [ln for ln in alone if "L2" in ln]
+
+
+def test_a_family_without_parts_in_several_ranks(monkeypatch):
+    monkeypatch.setattr(ranks, "world", lambda: SimpleNamespace(Get_size=lambda: 4))
+    ranks.refuse_several("maxwell", SimpleNamespace(parts=None))
+    with pytest.raises(ValueError, match="run hdg in 4 ranks; allowed: one process, or a family"):
+        ranks.refuse_several("hdg", SimpleNamespace())
+
+
+def test_what_is_refused(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for options, message in (
+        ("maxwell --cells 1 --parts 0", "parts must be an integer"),
+        ("maxwell --cells 1 --parts 7", "parts must be an integer from 1 to 6"),
+        ("maxwell --cells 1 --traces flux", "--traces flux without parts"),
+        ("euler --box 4 --parts 2 --traces flux", "their flux needs all of them"),
+        ("acoustics --cells 1 --parts -1", "parts must be an integer"),
+    ):
+        assert run(options, "--output a.vtu") == 2
+        assert message in " ".join(capsys.readouterr().err.split())
+        assert not list(tmp_path.iterdir())

@@ -1,0 +1,95 @@
+"""What every rank does in the tests of ranks, with tests/ in PYTHONPATH."""
+
+import time
+
+import numpy as np
+from mpi4py import MPI
+from parallel_cases import DT, REFERENCE, STEPS, by_rows, case, in_parts, mesh_of, start, whole
+
+from dgbook import parallel
+from dgbook.euler.solver import FlowError
+from dgbook.parallel import solver as parallel_solver
+from dgbook.parallel import transport
+
+COMM = MPI.COMM_WORLD
+FAMILIES = ("linear", "maxwell", "nodal", "bernstein", "euler")
+
+
+class MissingWait(transport.MpiRanks):
+    """Reads what has arrived without waiting; one rank sends late."""
+
+    def connect(self, sends, receives):
+        return _Unfinished(super().connect(sends, receives))
+
+
+class _Unfinished(transport.Connection):
+    def __init__(self, connection):
+        self.connection, self.travelling = connection, False
+
+    def start(self):
+        if self.travelling:
+            self.connection.finish()
+        time.sleep(0.01 * COMM.Get_rank())
+        self.connection.start()
+        self.travelling = True
+
+    def finish(self):
+        pass
+
+
+def problem(family):
+    """The mesh, the family's solver row by row, the first state and the last one of the whole."""
+    mesh = mesh_of(family, 2 if family in ("maxwell", "nodal", "bernstein") else 4)
+    plain = case(family, mesh, 2, device=REFERENCE)
+    one = by_rows(plain(whole(mesh)))
+    u = start(one)
+    return mesh, lambda piece: by_rows(plain(piece)), one, u, one.run(u, STEPS * DT, DT)
+
+
+def agree():
+    """In all families the ranks' state has the bits of the whole mesh's."""
+    for family in FAMILIES:
+        mesh, make, _, u, expected = problem(family)
+        found = in_parts(make, mesh, u, comm=COMM)
+        if COMM.Get_rank():
+            assert found is None
+        else:
+            np.testing.assert_array_equal(found, expected)
+
+
+def measure():
+    """Sums, steps and errors are the same on all ranks, and those of the whole."""
+    mesh, make, one, u, _ = problem("maxwell")
+    many = parallel.Solver(make, mesh, comm=COMM)
+    v = many.scatter(u)
+    numbers = (many.energy(v), many.cfl_dt(), many.accurate_dt(), many.stable_dt())
+    assert all(other == numbers for other in COMM.allgather(numbers))
+    expected = (one.energy(u), one.cfl_dt(), one.accurate_dt(), one.stable_dt())
+    np.testing.assert_allclose(numbers, expected, rtol=1e-6)
+    mesh, make, one, u, _ = problem("euler")
+    many = parallel.Solver(make, mesh, comm=COMM)
+    step = 4 * one.stable_dt(u)
+    errors = []
+    for solver, state in ((one, u), (many, many.scatter(u))):
+        try:
+            solver.run(state, 100 * step, step)
+        except FlowError as error:
+            errors.append((error.element, error.time))
+    assert len(errors) == 2 and errors[0] == errors[1]
+
+
+def refuse():
+    """Without a wait the state is another one."""
+    mesh, make, _, u, expected = problem("maxwell")
+    parallel_solver.MpiRanks = MissingWait
+    found = in_parts(make, mesh, u, comm=COMM)
+    if not COMM.Get_rank():
+        assert np.abs(found - expected).max() > 1e-3
+
+
+agree()
+measure()
+refuse()
+done = COMM.gather(f"rank {COMM.Get_rank()}")
+if done:
+    print(*done, "agreed, measured, refused", flush=True)

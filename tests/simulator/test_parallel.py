@@ -1,0 +1,53 @@
+"""Kernels on pieces of a mesh in the simulator: the same bits from any number of parts."""
+
+import numpy as np
+import pytest
+from parallel_cases import DT, case, mesh_of, start, whole
+
+from dgbook import parallel
+from dgbook.mesh import box
+
+pytest.importorskip("pymetis")
+BAR = box((4, 1, 1), periodic=(False, True, False))
+KINDS = [
+    ("linear", "float64", {"path": "fused"}),
+    ("linear", "float32", {"path": "split"}),
+    ("maxwell", "float64", {}),
+    ("nodal", "float32", {}),
+    ("bernstein", "float64", {}),
+    ("euler", "float64", {}),
+]
+
+
+@pytest.mark.parametrize(("family", "dtype", "settings"), KINDS)
+def test_any_number_of_parts_gives_the_same_bits(family, dtype, settings):
+    mesh = BAR if family in ("maxwell", "nodal", "bernstein") else mesh_of(family, 4)
+    make = case(family, mesh, 1, dtype=dtype, device="simulator", **settings)
+    one = make(whole(mesh))
+    u = start(one)
+    expected = one.run(u, 2 * DT, DT)  # an odd number of stages: from either array
+    assert np.abs(expected - u).max() > 1e-4
+    for parts in (2, 3):
+        many = parallel.Solver(make, mesh, parts=parts)
+        np.testing.assert_array_equal(many.gather(many.run(many.scatter(u), 2 * DT, DT)), expected)
+
+
+@pytest.mark.parametrize(
+    ("family", "dtype"), [("maxwell", "float32"), ("nodal", "float64"), ("bernstein", "float32")]
+)
+def test_what_the_flux_needs_is_enough(family, dtype):
+    make = case(family, BAR, 1, dtype=dtype, device="simulator")
+    states = []
+    for traces in parallel.TRACES:
+        many = parallel.Solver(make, BAR, parts=2, traces=traces)
+        u = many.scatter(start(make(whole(BAR))))
+        states.append(many.gather(many.run(u, DT, DT)))
+    error = np.abs(states[0] - states[1]).max() / np.finfo(dtype).eps / np.abs(states[0]).max()
+    assert 0 < error < 20
+
+
+def test_the_longest_stable_step_by_kernels():
+    mesh = mesh_of("linear", 2)
+    make = case("linear", mesh, 1, device="simulator")
+    many = parallel.Solver(make, mesh, parts=2)
+    assert many.stable_dt() == pytest.approx(make(whole(mesh)).stable_dt(), rel=1e-6)

@@ -260,7 +260,7 @@ class Cores(CoreStage):
         faces = np.concatenate([operator.normals, weights, r], axis=2)
         table = self._dense if isinstance(basis, NodalBasis) else self._sparse
         width, tables, order = table(basis)
-        self.leading = (self.sources, self.blocks, both)
+        self.leading = (self.sources, self.computed, both)
         self.arguments = (
             (element.Np, element.Nfp, width, self.L),
             tables,

@@ -146,8 +146,6 @@ def refuse_large_box(
     needs = each + node * element.Np
     on_host = {"cpu": CORE_ARRAYS, "reference": (states, faces)}
     kind = find_device(arguments.device).kind
-    if kind == "cpu" and (arguments.parts is not None or ranks.world() is not None):
-        kind = "reference"  # as `parallel.Solver` does
     if kind in on_host:
         states, faces = on_host[kind]
         values = fields * (states * element.Np + faces * (dim + 1) * element.Nfp)
@@ -447,7 +445,7 @@ def run(arguments: argparse.Namespace, show: Callable, case_of: Callable[[], Cas
         solver, name = case.solver, case.total
         refuse_if_too_large(ranks.any_of(solver), solver.memory_bytes())
         if solver.device.kind == "cpu":
-            prepare(solver.launcher)
+            prepare(ranks.any_of(solver).launcher)
         march, total = begin(case, files, arguments.resume, arguments.t_end)
         first = march.done
         print(description(case, march), flush=True)

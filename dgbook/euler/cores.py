@@ -243,7 +243,7 @@ class Cores(CoreLauncher):
             self.places,
             *self.on_boundary((operator.kinds == WALL)[:, None], np.zeros(1)),
         )  # fmt: skip
-        self.wrong = np.empty(-(-self.blocks // BLOCKS), np.int64)
+        self.wrong = np.empty(-(-self.computed // BLOCKS), np.int64)
         self.bad = device.array(np.array([HEALTHY], np.int32))
 
     def upload(self, u: np.ndarray) -> np.ndarray:
@@ -293,7 +293,7 @@ class Cores(CoreLauncher):
         _stage(*self._call(stage, u, data, kept, new, dt))
 
     def _call(self, stage: int, u: Any, data: Any, kept: tuple, new: Any, dt: float) -> tuple:
-        about = self.sources, self.blocks, self.wrong, stage, self.flux
+        about = self.sources, self.computed, self.wrong, stage, self.flux
         return *about, u, kept, new, data, self.real(dt), *self.arguments
 
     def _launch_on(self, state: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -145,7 +145,7 @@ class Cores(CoreStage):
             operator.trace.boundary_faces,
         )
         matrices = [by_rows(m) for m in (*operator.derivative, operator.lift)]
-        self.leading = (self.sources, self.blocks)
+        self.leading = (self.sources, self.computed)
         self.arguments = (
             (dim, n, dim + 1, element.Np, element.Nfp, self.L, rows_together(element.Np)),
             np.concatenate(matrices),

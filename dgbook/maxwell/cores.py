@@ -214,7 +214,7 @@ class Cores(CoreStage):
         lifts = operator.lift.reshape(element.Np, 4, -1).swapaxes(0, 1)
         matrices = [by_rows(m) for m in (*operator.derivative, *lifts)]
         faces = np.concatenate([_tangents(operator.normals), weights], axis=2)
-        self.leading = (self.sources, self.blocks, both)
+        self.leading = (self.sources, self.computed, both)
         self.arguments = (
             (element.Np, element.Nfp, rows_together(element.Np), self.L),
             np.concatenate(matrices),

@@ -176,7 +176,9 @@ class CoreLauncher(ABC):
     Attributes
     ----------
     order, elements : (K,)
-        Which element stands at each place of a state.
+        Which element stands at each place of a state; ghosts are last.
+    computed : int
+        The first blocks, with all elements but ghosts, which kernels compute.
     sources : Sources
         The family's.
     """
@@ -198,6 +200,7 @@ class CoreLauncher(ABC):
         self.real = np.dtype(dtype).type
         self.fields, self.Np, self.L = fields, Np, lanes.lanes(dtype)
         self.blocks = -(-self.K // self.L)
+        self.computed = -(-operator.mesh.owned // self.L)
         self.size = self.blocks * fields * Np * self.L
         if self.size >= MOST:
             raise ValueError(
@@ -229,8 +232,10 @@ class CoreLauncher(ABC):
     # -- arrays ----------------------------------------------------------------------------
 
     def by_blocks(self, values: np.ndarray) -> np.ndarray:
-        """What describes elements, (K, ...), flat: ``[block][...][lane]``; zero in spare lanes."""
-        rows = np.ascontiguousarray(values, self.real).reshape(1, self.K, -1)
+        """What describes elements, (K, ...), flat: ``[block][...][lane]``; zero in spare lanes and
+        for ghosts, whose du/dt is then zero."""
+        rows = np.array(values, self.real, order="C").reshape(1, self.K, -1)
+        rows[:, self.operator.mesh.owned :] = 0
         out = aligned(self.blocks * self.L * rows.shape[2], self.real)
         _to_blocks(SHARED, rows, self.order, self.L, out)
         return out
@@ -295,6 +300,18 @@ class CoreLauncher(ABC):
         u = np.empty((self.fields, self.K, self.Np), self.real)
         _from_blocks(SHARED, state.reshape(-1), self.order, self.L, u)
         return u
+
+    def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+        """As `dgbook.nodal.launching.Launcher.entries`."""
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(self.K)
+        block, lane = np.divmod(place[elements][:, None], self.L)
+        row = block * self.fields + np.arange(self.fields)[:, None, None]
+        return (row * self.Np + nodes) * self.L + lane
+
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields of some elements, (n, fields, fields): all as it is."""
+        return np.repeat(np.eye(self.fields)[None], len(elements), axis=0)
 
     def part(self, states: np.ndarray, places: slice) -> np.ndarray:
         """States, flat (..., entries), at some places: (..., fields, places, Np)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -28,10 +27,6 @@ from dgbook.time.stability import longest_steps
 TRACES = ("whole", "flux")
 HOST = "reference"
 """The kind of device on which steps are NumPy's, by the reference; others have launchers."""
-IN_NUMPY = (
-    "No GPU, and a mesh in parts: solvers run in NumPy, by the reference, since the compiled "
-    "kernels for processor cores know whole meshes only."
-)
 CHECK_SELDOM = 32
 """Steps of launchers between two looks for what the equations forbid: a look copies the state."""
 
@@ -60,7 +55,7 @@ class Solver:
         ``make(piece)`` is the family's solver on ``piece.mesh``. What the family wants for each
         element, such as matter, it gives for ``piece.elements`` of the whole mesh, and conditions
         for all names in the whole mesh's boundary. The launches of a device are those of one kernel
-        per stage. Solvers on processor cores, device "cpu", are moved to "reference".
+        per stage.
     mesh : Mesh
         The whole mesh, on all ranks.
     parts : int
@@ -107,7 +102,7 @@ class Solver:
         numbers = (2 * part + inside for part in self.transport.mine for inside in (0, 1))
         found = (cut(mesh, piece, number) for number in numbers)
         self.pieces = [one for one in found if one is not None]
-        self.solvers = [_where_parts_run(make(one)) for one in self.pieces]
+        self.solvers = [make(one) for one in self.pieces]
         first = self.solvers[0]
         self.fields, self.element, self.dtype = first.fields, first.element, first.dtype
         self.device: Device = first.device
@@ -298,13 +293,6 @@ class Solver:
                 mine.append((int(piece.owned[order[k]]), what))
         found = [fault for process in self.transport.everyone(mine) for fault in process]
         return min(found)[::-1] if found else None
-
-
-def _where_parts_run(solver: NodalSolver) -> NodalSolver:
-    """The solver of a piece, by the reference if it is on processor cores: see `IN_NUMPY`."""
-    if solver.device.kind == "cpu":
-        solver.device = replace(solver.device, kind=HOST, sentence=IN_NUMPY)
-    return solver
 
 
 def _on_host(solver: NodalSolver) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:

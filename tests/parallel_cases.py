@@ -14,7 +14,7 @@ from dgbook.nodal.solving import NodalSolver
 
 STEPS, DT = 3, 0.004
 VORTEX = Vortex(period=10.0)
-REFERENCE = "cpu"
+REFERENCE = "reference"
 
 
 class ByRows(np.ndarray):

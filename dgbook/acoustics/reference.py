@@ -220,6 +220,7 @@ def rhs(
     """
     jump = jumps(operator, u, boundary_data(operator, t))
     flux = fluxes(operator, jump)
+    del jump  # as large as a state, or larger
     total = volume(operator, u) + lift(operator, flux)
     scale = np.stack([operator.kappa, *3 * [1 / operator.rho]])
     return scale[..., None] * total
@@ -307,7 +308,7 @@ def assemble(
         if callable(condition):
             sources.append((faces, condition))
 
-    points = nodes_xyz(mesh, element.nodes).reshape(3, -1)
+    points = nodes_xyz(mesh, element.nodes, k)
     return Operator(
         mesh=mesh,
         basis=basis_of(basis, element, dtype),
@@ -322,5 +323,5 @@ def assemble(
         weights=weights.astype(dtype),
         mirrors=mirrors.astype(dtype),
         sources=tuple(sources),
-        boundary_points=points[:, connectivity.interior[k, f]],
+        boundary_points=points[:, np.arange(len(k))[:, None], element.face_nodes[f]],
     )

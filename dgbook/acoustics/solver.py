@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dgbook.acoustics import reference
+from dgbook.acoustics.cores import Cores
 from dgbook.acoustics.exact import amplitude
 from dgbook.acoustics.launch.bernstein_fused import launcher
 from dgbook.acoustics.launch.fused import FusedLauncher
@@ -17,6 +18,7 @@ from dgbook.acoustics.problem import FIELDS
 from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
+from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.fused import FusedPlan
 from dgbook.nodal.linear import LinearSolver
 
@@ -34,6 +36,8 @@ LAUNCHERS = {
 }
 """By basis and path what makes the launcher, and the plans that it takes; the first is usual."""
 
+HOSTS = ("cpu", "reference")
+"""Devices that know every flux in both bases."""
 REFERENCE_ARRAYS = {"nodal": (8, 2), "bernstein": (10, 10)}
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
@@ -61,8 +65,8 @@ class Solver(LinearSolver):
     order : int
         Polynomial degree N, 1 to 15.
     dtype : {"float64", "float32"}
-    device : Device or {"auto", "cuda", "cpu", "simulator"}
-        On the CPU the NumPy reference runs; elsewhere the kernels.
+    device : Device or {"auto", "cuda", "cpu", "reference", "simulator"}
+        "cpu" is compiled kernels on all processor cores, "reference" the NumPy operator.
     basis : {"nodal", "bernstein"}
     flux : {"upwind", "penalty", "central"}
         See ``problem.flux_weights``. The central one runs on the CPU, and by the paper's nodal
@@ -103,6 +107,7 @@ class Solver(LinearSolver):
 
     fields = FIELDS
     reference = reference
+    cores = Cores
 
     def __init__(
         self,
@@ -127,7 +132,7 @@ class Solver(LinearSolver):
             mesh, order, basis, flux, kappa, rho, boundary, self.dtype.name
         )
         self.basis, self.jacobian = basis, self.operator.jacobian
-        if flux == "central" and basis == "bernstein" and self.device.kind != "cpu":
+        if flux == "central" and basis == "bernstein" and self.device.kind not in HOSTS:
             raise ValueError(
                 f"flux = {flux!r} in basis {basis!r} on a device; allowed: 'upwind', 'penalty', "
                 "basis 'nodal', or the CPU"
@@ -152,8 +157,9 @@ class Solver(LinearSolver):
         each that it makes.
         """
         states, faces = 3, int(isinstance(self._plan, ElementPlan))
-        if self.device.kind == "cpu":
-            states, faces = REFERENCE_ARRAYS[self.basis]
+        if self.device.kind in HOSTS:
+            on_cores = self.device.kind == "cpu"
+            states, faces = CORE_ARRAYS if on_cores else REFERENCE_ARRAYS[self.basis]
         return states * self.element.Np + faces * 4 * self.element.Nfp, 40
 
     def _unknowns(self, u: np.ndarray) -> np.ndarray:

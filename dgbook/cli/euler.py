@@ -40,7 +40,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--dt", type=float, help="longest step; if not given, what is stable for the first state"
     )
     parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
-    parser.add_argument("--device", default="auto", help="auto, cuda, cpu or simulator")
+    running.add_device_arguments(parser)
     running.add_parts_argument(parser)
     parser.add_argument("--flux", default="roe", choices=FLUXES, help="numerical flux")
     parser.add_argument("--path", choices=PATHS, help="which kernels; the fastest if not given")

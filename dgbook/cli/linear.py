@@ -37,7 +37,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flux", default="upwind", choices=FLUXES, help="numerical flux")
     parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
     parser.add_argument("--path", default="fused", choices=PATHS, help="which kernels")
-    parser.add_argument("--device", default="auto", help="auto, cuda, cpu or simulator")
+    running.add_device_arguments(parser)
     running.add_parts_argument(parser)
 
 

@@ -27,14 +27,28 @@ from dgbook.element import NodalElement
 from dgbook.gpu import device as find_device
 from dgbook.lab.numbers import live
 from dgbook.mesh import Mesh, face_vertices, read
+from dgbook.nodal.cores import CORE_ARRAYS, CoreLauncher, use_threads
 from dgbook.nodal.solving import ADVICE, BlowUpError, March, NodalSolver
 
 MESH_BYTES = {1: 130, 2: 220, 3: 330}
 """Of an element, by dimensions, while `dgbook.mesh.box` makes it: peaks measured."""
-SET_UP_BYTES = {1: (200, 16), 2: (350, 51), 3: (750, 80)}
+SET_UP_BYTES = {1: (200, 16), 2: (340, 27), 3: (530, 49)}
 """Of an element, and of each of its nodes, while mesh and geometry are made: peaks measured."""
 
 # --------------------------------------------------------------------------------------- options
+
+
+def add_device_arguments(parser: argparse.ArgumentParser) -> None:
+    """--device and --threads."""
+    parser.add_argument(
+        "--device",
+        default="auto",
+        help="auto, cuda, cpu, which is compiled kernels on processor cores, reference, which is "
+        "NumPy, or simulator",
+    )
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="cores that kernels take; all if not given"
+    )
 
 
 def add_file_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,12 +138,16 @@ def refuse_large_box(
     arguments : argparse.Namespace
         With `order`, `dtype` and `device`.
     fields, states, faces : int
-        Arrays of states, and of values on faces, that a run by the reference has at the same time.
+        Arrays of states, and of values on faces, that a run by the reference has at the same time;
+        of a run on cores it is `CORE_ARRAYS`.
     """
     K, element = elements_in_box(option, cells, dim), NodalElement(dim, arguments.order)
     each, node = SET_UP_BYTES[dim]
     needs = each + node * element.Np
-    if find_device(arguments.device).kind == "cpu":
+    on_host = {"cpu": CORE_ARRAYS, "reference": (states, faces)}
+    kind = find_device(arguments.device).kind
+    if kind in on_host:
+        states, faces = on_host[kind]
         values = fields * (states * element.Np + faces * (dim + 1) * element.Nfp)
         needs = max(needs, values * np.dtype(arguments.dtype).itemsize)
     check_memory(f"{option} {cells}, {K} elements of order {arguments.order}, needs", K * needs)
@@ -419,11 +437,15 @@ def run(arguments: argparse.Namespace, show: Callable, case_of: Callable[[], Cas
     case_of : function
         It makes the case, when it is sure that a checkpoint can be written.
     """
+    if arguments.threads is not None:
+        use_threads(arguments.threads)
     files = files_of(arguments, show)
     with files.claimed():
         case = case_of()
         solver, name = case.solver, case.total
         refuse_if_too_large(ranks.any_of(solver), solver.memory_bytes())
+        if solver.device.kind == "cpu":
+            prepare(ranks.any_of(solver).launcher)
         march, total = begin(case, files, arguments.resume, arguments.t_end)
         first = march.done
         print(description(case, march), flush=True)
@@ -478,6 +500,15 @@ def begin(case: Case, files: Files, resume: bool, t_end: float) -> tuple[March, 
     return solver.march(u, t_end, case.dt), getattr(solver, case.total)(u)
 
 
+def prepare(launcher: CoreLauncher) -> None:
+    """Have kernels for processor cores compiled, or loaded from disk, and say which."""
+    print("kernels for the processor's cores", end=": ", flush=True)
+    begin = time.perf_counter()
+    compiled = launcher.prepare()
+    how = "compiled, and kept on disk for later runs," if compiled else "loaded from disk"
+    print(f"{how} in {time.perf_counter() - begin:.1f} s", flush=True)
+
+
 def whole(solver: NodalSolver | parallel.Solver, u: Any) -> np.ndarray | None:
     """A state of the whole mesh, or None in a process that does not lead."""
     return solver.gather(u) if isinstance(solver, parallel.Solver) else u
@@ -496,7 +527,8 @@ def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
 
 def numerics(solver: NodalSolver) -> str:
     """The numerical flux and, on a GPU, the path, for `Case.about`."""
-    kernels = "" if solver.device.kind == "cpu" else f", path {solver.path}"
+    on_host = solver.device.kind in ("cpu", "reference")
+    kernels = "" if on_host else f", path {solver.path}"
     return f"{solver.operator.flux} flux{kernels}"
 
 
@@ -511,7 +543,8 @@ def description(case: Case, march: March) -> str:
     mesh, element = solver.mesh, solver.element
     dofs = len(solver.fields) * mesh.K * element.Np
     kind = {2: "triangles", 3: "tetrahedra"}[mesh.dim]
-    where = "the host's" if solver.device.kind == "cpu" else "the device's"
+    on_host = solver.device.kind in ("cpu", "reference")
+    where = "the host's" if on_host else "the device's"
     resumed = f", of which {march.done} are done," if march.done else ""
     return "\n".join(
         [

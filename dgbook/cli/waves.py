@@ -87,7 +87,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, family: Family) -> None:
     parser.add_argument("--order", type=int, default=4, help="polynomial degree N")
     parser.add_argument("--t-end", type=float, default=1.0, help=texts["t_end"])
     parser.add_argument("--dtype", default="float64", choices=DTYPES, help="precision")
-    parser.add_argument("--device", default="auto", help="auto, cuda, cpu or simulator")
+    running.add_device_arguments(parser)
     running.add_parts_argument(parser)
     for name, values in family.choices.items():
         parser.add_argument(f"--{name}", default=values[0], choices=values, help=texts[name])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.euler import reference
+from dgbook.euler.cores import Cores
 from dgbook.euler.exact import Stream
 from dgbook.euler.launch.fused import FusedLauncher, FusedPlan
 from dgbook.euler.launch.paper import PaperLauncher
@@ -32,6 +33,8 @@ from dgbook.time import rk4
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes; the first is the default."""
+CORE_STATES = 7
+"""Arrays as large as a state that a run on cores has at the same time."""
 REFERENCE_STATES = 11
 """Arrays as large as a state that a run by the reference has at the same time: measured."""
 LATE = (0.0, 0.5, 1.0)
@@ -91,8 +94,8 @@ class Solver(NodalSolver):
     order : int
         Polynomial degree p, 0 to 6.
     dtype : {"float64", "float32"}
-    device : Device or {"auto", "cuda", "cpu", "simulator"}
-        On the CPU the NumPy reference runs; elsewhere the kernels.
+    device : Device or {"auto", "cuda", "cpu", "reference", "simulator"}
+        "cpu" is compiled kernels on all processor cores, "reference" the NumPy operator.
     flux : {"roe", "rusanov", "hllc"}
     boundary : condition or dict
         For each name in ``mesh.boundary`` "wall", or a function of (x, y, t) that returns the four
@@ -121,7 +124,7 @@ class Solver(NodalSolver):
     Notes
     -----
     **States that no gas can have.** A density or pressure that is not positive has no speed of
-    sound, and a step later everything is NaN. On the host every step is checked, at the nodes and
+    sound, and a step later everything is NaN. The reference checks every step, at the nodes and
     at all quadrature points, and the state before it is kept: the error knows the step. On a
     device that would be a wait for the host in every step. There a kernel looks at the nodes of
     each new state and writes the number of an element at fault to one integer, which the host reads
@@ -135,6 +138,7 @@ class Solver(NodalSolver):
     checked = True
     fields = FIELDS
     reference = reference
+    cores = Cores
 
     def __init__(
         self,
@@ -155,7 +159,7 @@ class Solver(NodalSolver):
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (4, K, Np)."""
         u = self._state(u)
-        if self.device.kind == "cpu":
+        if self.device.kind == "reference":
             return reference.rhs(self.operator, u, t)
         out, given = self.launcher.zeros(), incoming(self.operator, self.device)[0]
         given.evaluate(t)
@@ -208,12 +212,14 @@ class Solver(NodalSolver):
         element and 3 at those of an edge.
         """
         tables = self.operator.tables
-        path = "cpu" if self.device.kind == "cpu" else self.path
-        states, others = {
+        arrays = {
             "fused": (5, 0),
             "paper": (6, 3 * tables.Nfp),
-            "cpu": (REFERENCE_STATES, 2 * tables.Nq + 3 * tables.Ne),
-        }[path]
+            "cpu": (CORE_STATES, 3 * tables.Nfp),
+            "reference": (REFERENCE_STATES, 2 * tables.Nq + 3 * tables.Ne),
+        }
+        kind = self.device.kind
+        states, others = arrays[kind if kind in arrays else self.path]
         return states * tables.Np + others, 32
 
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> DeviceSteps:

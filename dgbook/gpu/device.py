@@ -1,19 +1,22 @@
-"""What there is to compute on: a CUDA device, the simulator or the CPU, and what ails it."""
+"""What there is to compute on: a CUDA device, processor cores or the simulator."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numba
 import numpy as np
 
 from dgbook.gpu.kernel import HAS_CUPY, HAS_NUMBA_CUDA, cuda, preparing
 
-KINDS = ("auto", "cuda", "cpu", "simulator")
+KINDS = ("auto", "cuda", "cpu", "reference", "simulator")
+WITH_KERNELS = tuple(kind for kind in KINDS if kind != "reference")
+"""Of families whose solvers have no other reference than their tests."""
 INSTALL = "in the repository pip install '.[cuda12]' or '.[cuda13]', what fits your driver"
 
 
@@ -24,7 +27,7 @@ class Device:
     Attributes
     ----------
     kind : str
-        "cuda", "simulator" or "cpu".
+        "cuda", "cpu", "reference" or "simulator".
     name : str
         The GPU's name, or the processor's.
     compute_capability : tuple of two ints, or None
@@ -199,8 +202,9 @@ def device(name: str = "auto") -> Device:
 
     Parameters
     ----------
-    name : {"auto", "cuda", "cpu", "simulator"}
-        "auto" takes a CUDA device where one works, else the CPU.
+    name : {"auto", "cuda", "cpu", "reference", "simulator"}
+        "auto" takes a CUDA device where one works, else the CPU. "cpu" is compiled kernels on all
+        cores, "reference" the NumPy operators that define what is right.
 
     Raises
     ------
@@ -218,23 +222,35 @@ def device(name: str = "auto") -> Device:
             "Kernels run on dgbook's simulator: the real kernel, thread by thread, on tiny "
             "problems. It shows that a kernel is right, not how fast it is.",
         )
+    if name == "reference":
+        return Device(
+            "reference", _processor(), "You asked for the reference: solvers run in NumPy."
+        )
     if name == "cpu":
-        return _cpu("You asked for the CPU: solvers run their NumPy reference.")
+        return _cpu(f"You asked for the CPU: solvers run compiled kernels on {_cores()}.")
     trouble = _trouble()
     if not trouble:
         return _cuda_device()
     if name == "cuda":
         raise RuntimeError(trouble)
     return _cpu(
-        f"{trouble} Until then solvers run their NumPy reference and kernels the simulator."
+        f"{trouble} Until then solvers run compiled kernels on {_cores()}, and GPU kernels run in "
+        "the simulator."
     )
 
 
-def as_device(given: Device | str | None) -> Device:
-    """A device, its name, or None for "auto", as a device."""
-    if isinstance(given, Device):
-        return given
-    return device("auto" if given is None else given)
+def as_device(given: Device | str | None, kinds: Collection[str] = KINDS) -> Device:
+    """A device, its name, or None for "auto", as a device of one of some kinds.
+
+    Raises
+    ------
+    ValueError, RuntimeError
+        As `device`, and for another kind.
+    """
+    found = given if isinstance(given, Device) else device("auto" if given is None else given)
+    if found.kind not in kinds:
+        raise ValueError(f"device = {found.kind!r}; allowed are {', '.join(map(repr, kinds))}")
+    return found
 
 
 @lru_cache
@@ -283,7 +299,16 @@ def versions() -> dict[str, str]:
 
 
 def _cpu(sentence: str) -> Device:
-    return Device("cpu", platform.processor() or platform.machine(), sentence)
+    return Device("cpu", _processor(), sentence)
+
+
+def _cores() -> str:
+    threads = numba.get_num_threads()
+    return f"{threads} processor cores" if threads > 1 else "one processor core"
+
+
+def _processor() -> str:
+    return platform.processor() or platform.machine()
 
 
 @lru_cache(maxsize=1)

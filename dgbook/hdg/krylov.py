@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu.device import as_device
+from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.gpu.limits import WARP
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.kernels.arnoldi import (
@@ -469,7 +469,7 @@ class Gmres:
         if self.preconditioner not in PRECONDITIONERS:
             allowed = ", ".join(map(repr, PRECONDITIONERS))
             raise ValueError(f"preconditioner = {self.preconditioner!r}; allowed are {allowed}")
-        self.device = as_device(self.device)
+        self.device = as_device(self.device, WITH_KERNELS)
 
     def _cycle_dtype(self, matrix: BlockMatrix) -> str:
         return "float32" if self.single else matrix.dtype.name

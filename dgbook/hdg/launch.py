@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu.device import as_device
+from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.gpu.plan import choose, require_legal
 from dgbook.gpu.source import load
 from dgbook.hdg.blocks import DTYPES, BlockMatrix, columns_first, rows, sliced
@@ -236,7 +236,7 @@ def matvec(
     if np.shape(x) != (matrix.faces, matrix.m):
         allowed = (matrix.faces, matrix.m)
         raise ValueError(f"x has shape {np.shape(x)}; allowed: (faces, m) = {allowed}")
-    matrix, here = matrix.astype(name), as_device(device)
+    matrix, here = matrix.astype(name), as_device(device, WITH_KERNELS)
     if here.kind == "cpu":
         inflated = np.asarray(x, name)[matrix.columns]
         return np.matmul(matrix.values, inflated[..., None])[..., 0].sum(axis=1)

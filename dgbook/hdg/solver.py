@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from dgbook.arguments import bytes_text, check_memory
 from dgbook.element import NodalElement, simplex_quadrature
 from dgbook.gpu import Device
-from dgbook.gpu.device import as_device
+from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
 from dgbook.hdg.discretization import Discretization, discretize, on_device
@@ -241,7 +241,7 @@ def solve(
     its residual smaller (at least by a small fraction of what the linear model promises).
     """
     _check_numbers(tolerance, max_steps)
-    place, begin = as_device(device), time.perf_counter()
+    place, begin = as_device(device, WITH_KERNELS), time.perf_counter()
     if linear_solver is None:
         on_gpu = place.kind == "cuda"
         linear_solver = Gmres(place, restart=100, tolerance=1e-10) if on_gpu else direct

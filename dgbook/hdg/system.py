@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu.device import as_device
+from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.gpu.libraries import TOGETHER
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
@@ -101,7 +101,7 @@ def assemble(
     TypeError, ValueError
         If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
     """
-    place, d = as_device(device), discretize(problem, mesh, order)
+    place, d = as_device(device, WITH_KERNELS), discretize(problem, mesh, order)
     state = start(d) if state is None else state
     if place.kind != "cuda":
         return linearize(d, state)

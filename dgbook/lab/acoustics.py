@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.acoustics import reference
+from dgbook.acoustics.cores import Cores
 from dgbook.acoustics.cost import PARTS, costs, fused_cost
 from dgbook.acoustics.exact import CubeMode
 from dgbook.acoustics.plan import KERNEL_SETS, BernsteinFusedPlan, PaperPlan, Shape
@@ -21,7 +22,6 @@ from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
-from dgbook.lab.cores.acoustics import core_stage
 from dgbook.lab.measuring import (
     Rows,
     counted,
@@ -243,12 +243,9 @@ def core_rows(order: int, dtype: str, session: Session) -> Rows:
         mesh = cube(cells_for(CORE_DOFS * min(cores, 8), order))
         operator = reference.assemble(mesh, order, dtype=dtype)
         cost = fused_cost("nodal", order, mesh.K, dtype)
-        stage = core_stage(operator)
-        shape = mesh.K, 4, operator.basis.element.Np
-        u, res = np.random.default_rng(0).standard_normal((2, *shape), np.float32).astype(dtype)
-        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
+        launcher = Cores(operator, host.device)
         with measuring.on_cores(cores):
-            timing = measure(lambda s=stage, a=arguments: s.stage(*a), host.device, 20, 1)
+            timing = measure(stage_of(launcher, states_of(launcher)), host.device, 20, 1)
         subject = subject_of(operator, "").sized(cores=cores)
         yield host.row(subject, "cores", "numba", None, cost, timing)
 

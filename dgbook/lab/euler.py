@@ -12,6 +12,7 @@ import numpy as np
 from dgbook.element import NodalElement, barycentric
 from dgbook.element.frozen import read_only
 from dgbook.euler import reference
+from dgbook.euler.cores import Cores
 from dgbook.euler.cost import PAPER, STAGES, costs
 from dgbook.euler.exact import StrongVortex, Vortex
 from dgbook.euler.launch.fused import FusedLauncher
@@ -26,14 +27,13 @@ from dgbook.gpu.plan import choose, shipped
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
-from dgbook.lab.cores.euler import CoreSteps
 from dgbook.lab.measuring import Rows, counted, launch_counted
 from dgbook.lab.rivals.euler import ArraySteps
 from dgbook.lab.session import Session, Subject
 from dgbook.mesh import Mesh, box, nodes_xyz
 from dgbook.time import rk4
 
-Launcher = FusedLauncher | PaperLauncher
+Launcher = FusedLauncher | PaperLauncher | Cores
 LOWER, UPPER = -5.0, 5.0  # chen's box
 CORE_DOFS = 2**17
 BLOCK_CELLS = (160, 320)  # chen, Table 1
@@ -187,17 +187,14 @@ def rival_row(operator: reference.Operator, session: Session) -> dict[str, Any]:
 
 
 def core_row(operator: reference.Operator, cores: int, session: Session) -> dict[str, Any]:
-    """A stage on one core of this machine's processor, as chen's serial code, or on several.
-
-    On several it is vector code, see `dgbook.lab.cores.euler`.
+    """A stage on one or several cores of this machine's processor, as device "cpu" computes it.
 
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
     host = session.on_host
-    steps = CoreSteps(operator, parallel=cores > 1)
-    u, dt = steps.upload(whirl(operator)), small_dt(operator)
+    launcher = Cores(operator, host.device)
     with measuring.on_cores(cores):
-        timing = part_of(measure(lambda: steps.step(u, dt), host.device, 20, 1, 1), STAGES)
+        timing = part_of(measure(stepper(launcher), host.device, 20, 1, 1), STAGES)
     cost = costs_of(operator)["fused"]
     subject = subject_of(operator).sized(cores=cores)
     return host.row(subject, "cores", "numba", None, cost, timing)

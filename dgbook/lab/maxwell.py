@@ -19,7 +19,6 @@ from dgbook.gpu.source import CudaKernel
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
 from dgbook.lab import measuring
-from dgbook.lab.cores.maxwell import core_stage
 from dgbook.lab.measuring import (
     Rows,
     counted,
@@ -33,6 +32,7 @@ from dgbook.lab.rivals.maxwell import ArrayStage
 from dgbook.lab.session import Session, Subject
 from dgbook.maxwell import mie, reference
 from dgbook.maxwell import plan as paper_plan
+from dgbook.maxwell.cores import Cores
 from dgbook.maxwell.cost import PAPER, costs
 from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
@@ -205,7 +205,7 @@ def rival_row(operator: reference.Operator, session: Session) -> dict[str, Any]:
 
 
 def core_rows(order: int, dtype: str, session: Session) -> Rows:
-    """A stage on one core of this machine's processor and on all, by Numba.
+    """A stage on one core of this machine's processor and on all, as device "cpu" computes it.
 
     "cores" is how many, in the row's size. Floors and efficiencies are still the GPU's.
     """
@@ -213,11 +213,9 @@ def core_rows(order: int, dtype: str, session: Session) -> Rows:
     for cores in (1, measuring.all_cores()):
         operator = operator_on(cube(cells_for(CORE_DOFS * min(cores, 8), order)), order, dtype)
         cost = costs(order, operator.mesh.K, dtype)["fused"]
-        stage = core_stage(operator)
-        u, res = (np.ascontiguousarray(noise(operator).transpose(1, 0, 2)) for _ in range(2))
-        arguments = (u, res, np.empty_like(u), A, B, small_dt(operator.face_scale))
+        stage = stage_on_noise(Cores(operator, host.device))
         with measuring.on_cores(cores):
-            timing = measure(lambda s=stage, a=arguments: s.stage(*a), host.device, 20, 1)
+            timing = measure(stage, host.device, 20, 1)
         subject = subject_of(operator).sized(cores=cores)
         yield host.row(subject, "cores", "numba", None, cost, timing)
 
@@ -232,8 +230,8 @@ def stage_of(launcher: FusedStage | PaperLauncher) -> Callable[[], None]:
     return launcher.device.capture(stage_on_noise(launcher))
 
 
-def stage_on_noise(launcher: FusedStage | PaperLauncher) -> Callable[[], None]:
-    """What launches a stage of either launcher on noise."""
+def stage_on_noise(launcher: FusedStage | PaperLauncher | Cores) -> Callable[[], None]:
+    """What launches a stage of a launcher on noise."""
     operator = launcher.operator
     u, res = (launcher.upload(noise(operator)) for _ in range(2))
     new = u if launcher.in_place else launcher.zeros()

@@ -175,7 +175,7 @@ def assemble(
         if callable(condition) or condition in ("outflow", "absorbing"):
             face_matrix[k[faces], f[faces]] = incoming(system.normal_matrix(normals))
 
-    points = nodes_xyz(mesh, element.nodes).reshape(mesh.dim, -1)
+    points = nodes_xyz(mesh, element.nodes, k)
     return Operator(
         system=system,
         mesh=mesh,
@@ -191,5 +191,5 @@ def assemble(
         face_matrix=(geometry.face_scale[..., None, None] * face_matrix).astype(dtype),
         mirrors=mirrors.astype(dtype),
         sources=tuple(sources),
-        boundary_points=points[:, connectivity.interior[k, f]],
+        boundary_points=points[:, np.arange(len(k))[:, None], element.face_nodes[f]],
     )

@@ -10,10 +10,12 @@ import numpy as np
 from dgbook.gpu import Device
 from dgbook.gpu.plan import choose, require_legal
 from dgbook.linear import reference
+from dgbook.linear.cores import Cores
 from dgbook.linear.launch import Launcher, SplitLauncher, shape_of
 from dgbook.linear.plan import Plan
 from dgbook.linear.problem import System
 from dgbook.mesh import Mesh, geometric_factors
+from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.linear import LinearSolver
 
 PATHS = {"fused": (Launcher, Plan), "split": (SplitLauncher, Plan)}
@@ -48,8 +50,8 @@ class Solver(LinearSolver):
         solution. A condition alone stands for all names. Functions are evaluated on the host, once
         a stage, so that a GPU then waits for Python: fine for tests, slow for production.
     dtype : {"float64", "float32"}
-    device : Device or {"auto", "cuda", "cpu", "simulator"}
-        On the CPU the NumPy reference runs; elsewhere the kernels.
+    device : Device or {"auto", "cuda", "cpu", "reference", "simulator"}
+        "cpu" is compiled kernels on all processor cores, "reference" the NumPy operator.
     path : {"fused", "split"}
         Which kernels take a time step: one a stage, or volume, surface and update.
     plan : Plan, optional
@@ -76,6 +78,7 @@ class Solver(LinearSolver):
     """
 
     reference = reference
+    cores = Cores
 
     def __init__(
         self,
@@ -120,7 +123,8 @@ class Solver(LinearSolver):
     def _numbers(self) -> tuple[int, int]:
         """On a device the state, the residual and du/dt or the new state, geometry and links."""
         dim, n, element = self.mesh.dim, self.system.n, self.element
-        states, faces = REFERENCE_ARRAYS[dim] if self.device.kind == "cpu" else (3, 0)
+        hosts = {"cpu": CORE_ARRAYS, "reference": REFERENCE_ARRAYS[dim]}
+        states, faces = hosts.get(self.device.kind, (3, 0))
         links = 12 * (dim + 1) // self.dtype.itemsize
         values = states * element.Np + faces * (dim + 1) * element.Nfp
         return values, (2 * dim + 1) * n * n + links

@@ -9,6 +9,7 @@ import numpy as np
 from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
+from dgbook.maxwell.cores import Cores
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.launch.incident import launches
@@ -16,6 +17,7 @@ from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape, PaperPlan, faster_basis
 from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
+from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.incoming import Launch
 from dgbook.nodal.linear import LinearSolver
 
@@ -49,8 +51,8 @@ class Solver(LinearSolver):
     order : int
         Polynomial degree N.
     dtype : {"float64", "float32"}
-    device : Device or {"auto", "cuda", "cpu", "simulator"}
-        On the CPU the NumPy reference runs; elsewhere the kernels.
+    device : Device or {"auto", "cuda", "cpu", "reference", "simulator"}
+        "cpu" is compiled kernels on all processor cores, "reference" the NumPy operator.
     flux : {"upwind", "central"}
         The central one in the nodal basis only.
     epsilon, mu : number or (K,) array
@@ -91,6 +93,7 @@ class Solver(LinearSolver):
 
     fields = FIELDS
     reference = reference
+    cores = Cores
 
     def __init__(
         self,
@@ -138,15 +141,17 @@ class Solver(LinearSolver):
         On the paper's path state, residual, du/dt, what is lifted and the 18 derivatives; of the
         reference, as measured, 12 states.
         """
-        path = "cpu" if self.device.kind == "cpu" else self.path
-        states, faces = {"fused": (3, 0), "paper": (7, 1), "cpu": REFERENCE_ARRAYS}[path]
-        return states * self.element.Np + faces * 4 * self.element.Nfp, 32
+        arrays = {"fused": (3, 0), "paper": (7, 1), "cpu": CORE_ARRAYS}
+        arrays["reference"] = REFERENCE_ARRAYS
+        kind = self.device.kind
+        states, faces = arrays[kind if kind in arrays else self.path]
+        return states * self.element.Np + faces * 4 * self.element.Nfp, 60
 
     def _usual_basis(self, path: str, plan: FusedPlan | BernsteinFusedPlan | PaperPlan) -> str:
         """That of a plan, or the faster one."""
         if plan is not None:
             return "bernstein" if isinstance(plan, BernsteinFusedPlan) else "nodal"
-        if path != "fused" or self.device.kind == "cpu":
+        if path != "fused" or self.device.kind in ("cpu", "reference"):
             return "nodal"
         return faster_basis(FusedShape(self.element.order, self.dtype.name, True), self.device)
 
@@ -157,6 +162,8 @@ class Solver(LinearSolver):
         return self.operator.basis.to_nodal(unknowns)
 
     def _launches(self) -> Sequence[Launch] | None:
+        if self.device.kind == "cpu":
+            return super()._launches()
         return launches(self.operator, self.device)
 
     def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -307,13 +307,14 @@ def exterior_nodes(mesh: Mesh, nodes: np.ndarray, face_nodes: np.ndarray) -> np.
     match = face_node_match(nodes, face_nodes)
     # Volume node numbers instead of positions in the face.
     volume = np.stack([face_nodes[g][match[:, g]] for g in range(mesh.dim + 1)], axis=1)
-    interior = np.arange(mesh.K)[:, None, None] * Np + face_nodes
+    volume = volume.astype(np.int32)
+    interior = np.arange(mesh.K, dtype=np.int32)[:, None, None] * np.int32(Np)
     f = np.broadcast_to(np.arange(mesh.dim + 1), mesh.neighbors.shape)
-    exterior = (
-        mesh.neighbors[..., None] * np.int64(Np)
-        + volume[f, mesh.neighbor_faces, mesh.face_permutation]
-    )
-    return np.where(mesh.neighbors[..., None] < 0, interior, exterior).astype(np.int32)
+    exterior = volume[f, mesh.neighbor_faces, mesh.face_permutation]
+    exterior += mesh.neighbors[..., None] * np.int32(Np)
+    k, f = np.nonzero(mesh.neighbors < 0)
+    exterior[k, f] = interior[k, 0] + face_nodes[f]
+    return exterior
 
 
 def _join(links, row_a, row_b, vertices_a, vertices_b):

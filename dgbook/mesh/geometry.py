@@ -87,14 +87,18 @@ def barycentric(points: np.ndarray) -> np.ndarray:
     return np.concatenate([1 - weights.sum(axis=1, keepdims=True), weights], axis=1)
 
 
-def nodes_xyz(mesh: Mesh, element_nodes: np.ndarray) -> np.ndarray:
-    """Physical coordinates of reference points in every element.
+def nodes_xyz(
+    mesh: Mesh, element_nodes: np.ndarray, some: np.ndarray | slice = slice(None)
+) -> np.ndarray:
+    """Physical coordinates of reference points in every element, or in some.
 
     Parameters
     ----------
     mesh : Mesh
     element_nodes : (Np, dim)
         Points of the biunit reference simplex, such as ``NodalElement.nodes``.
+    some : ints or slice, optional
+        Of which elements.
 
     Returns
     -------
@@ -111,5 +115,5 @@ def nodes_xyz(mesh: Mesh, element_nodes: np.ndarray) -> np.ndarray:
             f"element_nodes must have shape (Np, {mesh.dim}) on this mesh, "
             f"got {element_nodes.shape}"
         )
-    corners = mesh.vertices[mesh.elements]
+    corners = mesh.vertices[mesh.elements[some]]
     return np.ascontiguousarray(np.moveaxis(barycentric(element_nodes) @ corners, 2, 0))

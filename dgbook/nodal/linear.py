@@ -84,7 +84,7 @@ class LinearSolver(NodalSolver):
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (n, K, Np)."""
         unknowns = self._unknowns(self._state(u))
-        if self.device.kind == "cpu":
+        if self.device.kind == "reference":
             return self._nodal(self.reference.rhs(self.operator, unknowns, t))
         incoming, out = self.incoming(), self.launcher.zeros()
         incoming.evaluate(t)
@@ -110,7 +110,7 @@ class LinearSolver(NodalSolver):
         if self.memory_bytes() + (VECTORS + VECTORS // 2) * state > memory:
             return None
         start = np.resize(noise(self.dtype), shape)
-        if self.device.kind != "cpu":
+        if self.device.kind != "reference":
             start = self.launcher.upload(start)
         stable = partial(longest_steps, self.method)
         return field_of_values(self._product(), start, stable, self._energies, self.device)
@@ -147,7 +147,7 @@ class LinearSolver(NodalSolver):
 
     def _energies(self, rows: Any) -> np.ndarray:
         """Inner products in the energy norm of the operator's unknowns, by twos, on the host."""
-        on_host = self.device.kind == "cpu"
+        on_host = self.device.kind == "reference"
         shape = (len(rows), len(self.fields), self.mesh.K, self.element.Np)
         elements = np.arange(self.mesh.K) if on_host else self.launcher.elements
         # From unknowns to coefficients of orthonormal polynomials, and what fields count for.
@@ -167,7 +167,7 @@ class LinearSolver(NodalSolver):
 
     def _product(self) -> Callable[[Any, Any], None]:
         """``apply(x, y)``: y = du/dt of the state x, both on the device, where nothing comes in."""
-        if self.device.kind == "cpu":
+        if self.device.kind == "reference":
             closed = replace(self.operator, sources=())
 
             def apply(x: np.ndarray, y: np.ndarray) -> None:

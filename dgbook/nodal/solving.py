@@ -18,6 +18,7 @@ from dgbook.element import NodalElement, barycentric, simplex_quadrature
 from dgbook.gpu import Device
 from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh, nodes_xyz
+from dgbook.nodal.cores import CoreLauncher
 from dgbook.nodal.launching import pieces
 from dgbook.time import steps
 from dgbook.time.stepping import Stages
@@ -61,6 +62,8 @@ class NodalSolver(ABC):
         Names of the n unknowns.
     reference : module
         The family's NumPy operator, with `rhs`, `boundary_data` and `as_fields`.
+    cores : type
+        The family's launcher on processor cores, whatever the path and the plan.
     mesh : Mesh
     element : NodalElement
     dtype : numpy.dtype
@@ -76,6 +79,7 @@ class NodalSolver(ABC):
 
     fields: tuple[str, ...]
     reference: ClassVar[ModuleType]
+    cores: ClassVar[type[CoreLauncher]]
     jacobian: np.ndarray
     operator: Any
 
@@ -129,6 +133,8 @@ class NodalSolver(ABC):
     @cached_property
     def launcher(self) -> Any:
         """The operator on the device, made when first needed."""
+        if self.device.kind == "cpu":
+            return self.cores(self.operator, self.device)
         return self._make(self.operator, self.device, self._plan)
 
     # -- what a family says ------------------------------------------------------------------
@@ -318,7 +324,7 @@ class NodalSolver(ABC):
         try:
             stepper = (
                 self._host_stepper(u, dt)
-                if self.device.kind == "cpu"
+                if self.device.kind == "reference"
                 else self._stepper(u, t, dt, done)
             )
         except MemoryError as error:  # CuPy's is one too
@@ -516,7 +522,7 @@ class EnergyWatch(Watch):
     def __init__(self, solver: NodalSolver, march: March) -> None:
         super().__init__(march)
         self.solver = solver
-        self.host = solver.device.kind == "cpu"
+        self.host = solver.device.kind in ("cpu", "reference")
         self.first = march.done
         self.next = march.done + LOOK_EVERY  # when the state is copied from a device in any case
         self.kept = march.state()

@@ -25,7 +25,7 @@ from dgbook.time import steps
 from dgbook.time.stability import longest_steps
 
 TRACES = ("whole", "flux")
-HOST = "cpu"
+HOST = "reference"
 """The kind of device on which steps are NumPy's, by the reference; others have launchers."""
 CHECK_SELDOM = 32
 """Steps of launchers between two looks for what the equations forbid: a look copies the state."""
@@ -157,7 +157,7 @@ class Solver:
         if self.traces == "flux":
             traces = [one.outgoing if host else partial(_held, one) for one in self.solvers]
         faces = self.element.face_nodes
-        device = as_device("cpu") if host else self.device
+        device = as_device(HOST) if host else self.device
         return Halo(self.pieces, places, traces, faces, self.transport, device, self.dtype)
 
     # -- time --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 
 from dgbook.arguments import check_choice
 from dgbook.gpu import Device, Kernel
-from dgbook.gpu.device import as_device
+from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.swept import cores as cpu
 from dgbook.swept.kernels.classic import make_classic, make_classic_rows
 from dgbook.swept.kernels.mail import make_receive, make_send
@@ -135,7 +135,7 @@ class Solver:
             self.plan = threads if isinstance(threads, Plan) else Plan(threads)
         if trouble := self.plan.illegal(shape):
             raise ValueError(trouble)
-        self.device = as_device(device)
+        self.device = as_device(device, WITH_KERNELS)
         self.steps_between_results = steps_between_results(self.problem, scheme, self.plan)
 
     @property

@@ -1,4 +1,4 @@
-"""Costs of the acoustic operators counted again, and two yardsticks: cores and matrix products."""
+"""Costs of the acoustic operators counted again, and a yardstick: matrix products."""
 
 import math
 
@@ -11,7 +11,6 @@ from dgbook.acoustics.cost import PARTS, costs, fused_cost, sizes
 from dgbook.acoustics.launch import nodal, sparse
 from dgbook.element import NodalElement
 from dgbook.gpu import device
-from dgbook.lab.cores.acoustics import core_stage
 from dgbook.lab.rivals.acoustics import ProductStage
 from dgbook.mesh import box
 
@@ -143,26 +142,6 @@ def problem(order, boundary, flux="penalty", dtype="float64"):
 
 
 WALLS = {"x-": "rigid", "x+": "absorbing", "y-": "soft", "y+": "soft", "z-": "rigid", "z+": "soft"}
-
-
-@pytest.mark.parametrize("boundary", [WALLS, {}], ids=["walls", "periodic"])
-def test_the_stage_on_cores_is_the_reference(boundary):
-    operator, u, res, wanted = problem(2, boundary)
-    mine, own_res = (np.ascontiguousarray(v.transpose(1, 0, 2)) for v in (u, res))
-    new = np.full_like(mine, np.nan)
-    core_stage(operator).stage(mine, own_res, new, -0.4, 0.7, 0.1)
-    scale = np.abs(wanted).max()
-    assert np.abs(own_res.transpose(1, 0, 2) - wanted).max() < 1e-13 * scale
-    assert np.abs(new.transpose(1, 0, 2) - (u + 0.7 * wanted)).max() < 1e-13 * scale
-
-
-def test_the_stage_on_cores_refuses_what_it_does_not_know():
-    mesh = box((1, 1, 1))
-    for options in ({"basis": "bernstein"}, {"boundary": lambda x, y, z, t: [x, y, z, t]}):
-        with pytest.raises(ValueError, match="allowed are the basis 'nodal' and no given fields"):
-            core_stage(reference.assemble(mesh, 2, **options))
-    with pytest.raises(ValueError, match="rank 2"):
-        core_stage(reference.assemble(mesh, 2, flux="central"))
 
 
 @pytest.mark.parametrize(("order", "flux"), [(1, "central"), (2, "upwind")])

@@ -200,7 +200,7 @@ def test_wrong_options_are_refused_before_anything_is_computed(
 @pytest.mark.parametrize("basis", BASES)
 @pytest.mark.parametrize(("order", "dtype"), [(2, "float32"), (5, "float64")])
 def test_the_memory_of_a_run_is_as_estimated(basis, order, dtype):
-    solver = Solver(box((3, 3, 3), -1.0, 1.0), order, dtype, "cpu", basis)
+    solver = Solver(box((3, 3, 3), -1.0, 1.0), order, dtype, "reference", basis)
     u = solver.interpolate(lambda x, y, z: CubeMode()(x, y, z, 0.0))
     solver.run(u, 1e-9)
     tracemalloc.start()

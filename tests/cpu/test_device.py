@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 
+from dgbook import hdg, swept
 from dgbook.gpu import Kernel, device, jit, versions
 from dgbook.gpu.device import diagnose
 
@@ -114,6 +115,14 @@ def test_arrays_are_copies_in_c_order(kind):
     back = here.to_numpy(array)
     back[0, 0] = 7
     assert array[0, 0] == 99
+
+
+def test_families_without_a_reference_refuse_it():
+    message = "device = 'reference'; allowed are 'auto', 'cuda', 'cpu', 'simulator'"
+    with pytest.raises(ValueError, match=message):
+        swept.Solver("heat", "shared", 64, device="reference")
+    with pytest.raises(ValueError, match=message):
+        hdg.Gmres("reference")
 
 
 def test_empty_arrays_are_poisoned():

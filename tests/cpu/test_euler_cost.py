@@ -1,4 +1,4 @@
-"""The Euler equations' costs counted again, and the paper's code on processor cores."""
+"""The Euler equations' costs counted again."""
 
 import math
 import types
@@ -6,15 +6,10 @@ import types
 import numpy as np
 import pytest
 
-from dgbook import euler
-from dgbook.element import NodalElement
-from dgbook.euler import reference
 from dgbook.euler.cost import FLUX_FLOPS, PAPER, POINT_FLOPS, costs, surface_nodes
 from dgbook.euler.kernels.riemann import make_flux, make_primitive
 from dgbook.euler.problem import FLUXES, conservative
 from dgbook.euler.tables import Tables
-from dgbook.lab.cores.euler import CoreSteps
-from dgbook.mesh import box
 from dgbook.time import rk4
 
 # ------------------------------------------------------------------------------------ what it costs
@@ -167,33 +162,3 @@ def test_four_states_are_the_sum_of_slopes():
     # Rounding is 0.6 eps in the mean square; the mean of 1,000 of them is about 0.02 eps.
     assert np.sqrt(np.mean(error**2)) < 7 * np.finfo(np.float32).eps
     assert abs(np.mean(error)) < 0.2 * np.finfo(np.float32).eps, "rounding, and no drift"
-
-
-# ------------------------------------------------------------------------------- on processor cores
-
-
-@pytest.mark.parametrize(
-    ("order", "dtype", "flux", "parallel"),
-    [(2, "float32", "hllc", False), (2, "float64", "roe", True)],
-)
-def test_steps_on_cores_are_the_references(order, dtype, flux, parallel):
-    """Of 40 elements, a tile and a part of one; the state is stored as it is computed with."""
-    s = euler.Solver(box((5, 4), periodic=True), order, dtype, "cpu", flux)
-    random = np.random.default_rng(order)
-    u = s.interpolate(lambda x, y: euler.exact.Stream(1.1, 0.4, -0.3, 0.9)(x, y, 0.0))
-    u += random.uniform(-0.1, 0.1, u.shape).astype(dtype)
-    expected, dt = u.copy(), s.stable_dt(u)
-    steps = CoreSteps(s.operator, parallel)
-    found = steps.upload(u)
-    assert (steps.download(found) == u).all()
-    for step in range(2):
-        steps.step(found, dt)
-        rk4.advance(s.rhs, expected, step * dt, dt)
-    assert np.abs(expected - u).max() > 0.02
-    assert np.abs(steps.download(found) - expected).max() < 200 * np.finfo(dtype).eps
-
-
-def test_cores_take_periodic_meshes_only():
-    operator = reference.assemble(box((2, 2)), NodalElement(2, 1), boundary="wall")
-    with pytest.raises(ValueError, match="8 boundary edges"):
-        CoreSteps(operator, False)

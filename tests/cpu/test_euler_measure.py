@@ -11,6 +11,7 @@ from stopped_clock import CEILING, SIMULATOR
 from dgbook.cli import euler as bench
 from dgbook.cli.main import main
 from dgbook.euler import exact, reference
+from dgbook.euler.cores import Cores as RealCores
 from dgbook.euler.cost import PAPER
 from dgbook.euler.plan import FusedPlan, PaperPlan
 from dgbook.euler.problem import conservative
@@ -18,7 +19,6 @@ from dgbook.euler.solver import FlowError, Solver
 from dgbook.gpu import device
 from dgbook.lab import euler as measure
 from dgbook.lab import measuring, records
-from dgbook.lab.cores.euler import CoreSteps
 from dgbook.lab.rivals import euler as arrays
 from dgbook.mesh import box
 from dgbook.time import rk4
@@ -30,21 +30,25 @@ def stopped(monkeypatch):
     stopped_clock.stop(monkeypatch, measure)
     monkeypatch.setattr(measure, "CORE_DOFS", 100)
     monkeypatch.setattr(measuring, "all_cores", lambda: 2)
-    monkeypatch.setattr(measure, "CoreSteps", Cores)
+    monkeypatch.setattr(measure, "Cores", Cores)
 
 
 class Cores:
-    """`CoreSteps` that compiles nothing."""
+    """The launcher on cores, but nothing is compiled."""
 
-    def __init__(self, operator, parallel):
+    def __init__(self, operator, device):
+        self.operator, self.device = operator, device
         self.shape = 4, operator.mesh.K, operator.tables.Np
 
     def upload(self, u):
         assert u.shape == self.shape
         return u
 
-    def step(self, u, dt):
-        assert u.shape == self.shape and dt > 0
+    def work(self, u):
+        return ()
+
+    def step(self, u, work, data, dt):
+        assert u.shape == self.shape and len(data) == 3 and dt > 0
 
 
 def made(what, orders=(1,), dtypes=("float32",), cells=2):
@@ -146,7 +150,7 @@ def test_what_is_profiled_is_what_the_rows_are_about(monkeypatch):
 
 
 def test_one_core_takes_real_steps(monkeypatch):
-    monkeypatch.setattr(measure, "CoreSteps", CoreSteps)
+    monkeypatch.setattr(measure, "Cores", RealCores)
     row = measure.core_row(measure.operator_on(2, 0, "float32"), 1, stopped_clock.SESSION)
     assert row["size"] == {"K": 8, "Np": 1, "fields": 4, "cores": 1} and row["dofs"] == 32
 

@@ -272,7 +272,7 @@ def test_the_strongest_vortex_has_next_to_no_pressure():
 
 @pytest.mark.parametrize(("order", "dtype"), [(0, "float64"), (2, "float32"), (5, "float64")])
 def test_the_memory_of_a_run_is_as_estimated(order, dtype):
-    solver = Solver(box((16, 16), -5.0, 5.0, periodic=True), order, dtype, "cpu")
+    solver = Solver(box((16, 16), -5.0, 5.0, periodic=True), order, dtype, "reference")
     u = solver.interpolate(lambda x, y: Vortex(period=10.0)(x, y, 0.0))
     solver.run(u, 1e-3)
     tracemalloc.start()

@@ -606,7 +606,8 @@ def test_run_from_the_command_line(system, dim, capsys):
 @pytest.mark.parametrize("order", [1, 4, 8])
 @pytest.mark.parametrize(("dim", "cells"), [(1, 500), (2, 12), (3, 4)])
 def test_the_memory_of_a_run_is_as_estimated(dim, cells, order):
-    s = solver(box((cells,) * dim), order, linear.wave(dim), boundary="wall")
+    mesh, system = box((cells,) * dim), linear.wave(dim)
+    s = linear.Solver(mesh, order, system, boundary="wall", device="reference")
     u = np.zeros((dim + 1, s.mesh.K, s.element.Np))
     s.run(u, 1e-9)
     found = peak(lambda: s.run(u, 1e-9))

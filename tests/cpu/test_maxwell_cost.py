@@ -1,4 +1,4 @@
-"""Maxwell's costs counted again, and the two yardsticks: processor cores and array expressions."""
+"""Maxwell's costs counted again, and a yardstick: array expressions."""
 
 import math
 
@@ -7,7 +7,6 @@ import pytest
 
 from dgbook.element import BernsteinElement, NodalElement, elevation
 from dgbook.gpu import device
-from dgbook.lab.cores.maxwell import core_stage
 from dgbook.lab.rivals.maxwell import ArrayStage
 from dgbook.maxwell import reference
 from dgbook.maxwell.cost import PAPER, costs, nodes, surface_nodes
@@ -82,31 +81,6 @@ def test_costs_of_nothing_are_refused(order, K):
 def noise(operator):
     shape = (6, operator.mesh.K, operator.element.Np)
     return np.random.default_rng(3).standard_normal(shape).astype(operator.lift.dtype)
-
-
-@pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("order", [1, 4])
-def test_the_stage_on_cores_is_the_reference(order, periodic):
-    mesh = box((2, 2, 3) if not periodic else (3, 3, 3), periodic=periodic)
-    operator = reference.assemble(mesh, NodalElement(3, order))
-    u, res = noise(operator), 0.3 * noise(operator)
-    res_wanted = -0.4 * res + 0.1 * reference.rhs(operator, u)
-    stage = core_stage(operator)
-    mine, own_res = (np.ascontiguousarray(v.transpose(1, 0, 2)) for v in (u, res))
-    new = np.full_like(mine, np.nan)
-    stage.stage(mine, own_res, new, -0.4, 0.7, 0.1)
-    scale = np.abs(res_wanted).max()
-    assert np.abs(own_res.transpose(1, 0, 2) - res_wanted).max() < 1e-13 * scale
-    assert np.abs(new.transpose(1, 0, 2) - (u + 0.7 * res_wanted)).max() < 1e-13 * scale
-
-
-@pytest.mark.parametrize(
-    "change", [{"epsilon": 2.0}, {"flux": "central"}, {"boundary": "absorbing"}]
-)
-def test_the_stage_on_cores_refuses_what_it_does_not_know(change):
-    operator = reference.assemble(box((1, 1, 1)), NodalElement(3, 1), **change)
-    with pytest.raises(ValueError, match="allowed are epsilon = mu = 1"):
-        core_stage(operator)
 
 
 @pytest.mark.parametrize("boundary", ["pec", "absorbing"])

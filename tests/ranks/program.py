@@ -57,6 +57,18 @@ def agree():
             np.testing.assert_array_equal(found, expected)
 
 
+def agree_on_cores():
+    """And by the compiled kernels, where two ranks share the processor."""
+    for family in FAMILIES:
+        mesh = mesh_of(family, 2)
+        make = case(family, mesh, 2, device="cpu")
+        one = make(whole(mesh))
+        u = start(one)
+        found = in_parts(make, mesh, u, comm=COMM)
+        if not COMM.Get_rank():
+            np.testing.assert_array_equal(found, one.run(u, STEPS * DT, DT))
+
+
 def measure():
     """Sums, steps and errors are the same on all ranks, and those of the whole."""
     mesh, make, one, u, _ = problem("maxwell")
@@ -88,6 +100,7 @@ def refuse():
 
 
 agree()
+agree_on_cores()
 measure()
 refuse()
 done = COMM.gather(f"rank {COMM.Get_rank()}")

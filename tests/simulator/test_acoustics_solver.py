@@ -66,7 +66,7 @@ def test_a_step_with_kernels(kernels):
     """What comes in changes within the step. At order 2 the bases differ, at order 1 not."""
     options = {"boundary": WALLS | {"z+": swell}, "order": 2}
     ours = solver(dtype="float32", **kernels, **options)
-    exact = solver(device="cpu", basis=kernels["basis"], **options)
+    exact = solver(device="reference", basis=kernels["basis"], **options)
     u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u.astype(np.float64), 0.2 + dt, dt, t=0.2)
     assert close(ours.run(u, 0.2 + dt, dt, t=0.2), expected, "float32")
@@ -76,7 +76,7 @@ def test_a_step_with_kernels(kernels):
 
 def test_three_steps_between_walls(kernels):
     """An odd number: states that are written in turn end where they did not start."""
-    ours, exact = solver(**kernels), solver(device="cpu")
+    ours, exact = solver(**kernels), solver(device="reference")
     u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u, 3 * dt, dt)
     assert close(ours.run(u, 3 * dt, dt), expected, "float64")
@@ -84,14 +84,14 @@ def test_three_steps_between_walls(kernels):
 
 
 def test_a_step_of_fourteen_stages():
-    ours, exact = (solver(device=where, method="ndb14") for where in ("simulator", "cpu"))
+    ours, exact = (solver(device=where, method="ndb14") for where in ("simulator", "reference"))
     u, dt = noise(ours), 1.8 * ours.cfl_dt()
     assert close(ours.run(u, dt, dt), exact.run(u, dt, dt), "float64")
 
 
 def test_a_step_on_a_periodic_mesh(kernels):
     problem = {"mesh": PERIODIC, "boundary": {}, **kernels}
-    ours, exact = (solver(device=where, **problem) for where in ("simulator", "cpu"))
+    ours, exact = (solver(device=where, **problem) for where in ("simulator", "reference"))
     u, dt = noise(ours), ours.cfl_dt()
     assert close(ours.run(u, dt), exact.run(u, dt), "float64")
 
@@ -139,7 +139,7 @@ def test_which_path_is_taken():
 
 
 def test_the_central_flux_has_nodal_kernels():
-    ours, exact = (solver(flux="central", device=d) for d in ("simulator", "cpu"))
+    ours, exact = (solver(flux="central", device=d) for d in ("simulator", "reference"))
     u = noise(ours)
     assert ours.path == "paper" and close(ours.rhs(u), exact.rhs(u), "float64")
 

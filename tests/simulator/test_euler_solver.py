@@ -33,7 +33,7 @@ def solvers(boundary, path, p=1, dtype="float64", cells=(3, 2), **options):
     random = np.random.default_rng(3)
     mesh = mesh_of(boundary is None, cells, random)
     ours = euler.Solver(mesh, p, dtype, "simulator", boundary=boundary, path=path, **options)
-    truth = euler.Solver(mesh, p, device="cpu", boundary=boundary)
+    truth = euler.Solver(mesh, p, device="reference", boundary=boundary)
     return ours, truth, a_breeze(truth.operator, random)
 
 
@@ -103,7 +103,7 @@ def vacuum(path, device):
 
 @pytest.fixture
 def host_error():
-    solver, u = vacuum(None, "cpu")
+    solver, u = vacuum(None, "reference")
     with pytest.raises(euler.FlowError) as caught:
         solver.run(u, 0.4)
     return caught.value

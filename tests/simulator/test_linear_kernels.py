@@ -133,7 +133,7 @@ def test_solver_takes_the_steps_of_the_reference(name):
     """Both paths, two steps and more: from either array, boundary data at every stage's time."""
     case = CASES[name]()
     s = case.solver
-    cpu, split = case.like(device="cpu"), case.like(path="split")
+    cpu, split = case.like(device="reference"), case.like(path="split")
     steps = 2 if s.mesh.dim < 3 else 1
     dt = cpu.cfl_dt()
     expected = cpu.run(case.u, 0.5 + steps * dt, dt=dt, t=0.5)
@@ -145,7 +145,7 @@ def test_solver_takes_the_steps_of_the_reference(name):
 @pytest.mark.parametrize("path", ["fused", "split"])
 def test_a_step_of_fourteen_stages(path):
     case = CASES["1D wave walls"]()
-    ours, cpu = (case.like(device=d, path=path, method="ndb14") for d in ("simulator", "cpu"))
+    ours, cpu = (case.like(device=d, path=path, method="ndb14") for d in ("simulator", "reference"))
     dt = 1.8 * cpu.cfl_dt()
     expected = cpu.run(case.u, 2 * dt, dt)
     assert np.abs(ours.run(case.u, 2 * dt, dt) - expected).max() < 1e-12

@@ -201,7 +201,7 @@ def numpy_launchers(monkeypatch):
 
 def test_a_step_with_kernels(path):
     """One of everything; the kernels' own tests have the orders and the precisions."""
-    ours, exact = solver(path=path, dtype="float32"), solver(device="cpu")
+    ours, exact = solver(path=path, dtype="float32"), solver(device="reference")
     u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u.astype(np.float64), 0.2 + dt, dt, t=0.2)
     assert close(ours.run(u, 0.2 + dt, dt, t=0.2), expected, "float32")
@@ -228,7 +228,7 @@ def test_steps(path, boundary, method):
     """Three, an odd number: states that are written in turn end where they did not start."""
     ours, exact = (
         solver(path=path, boundary=boundary, device=where, method=method)
-        for where in ("simulator", "cpu")
+        for where in ("simulator", "reference")
     )
     u, dt = noise(ours), ours.cfl_dt()
     expected = exact.run(u, 0.2 + 3 * dt, dt, t=0.2)
@@ -240,7 +240,7 @@ def test_steps(path, boundary, method):
 @pytest.mark.usefixtures("numpy_launchers")
 def test_steps_on_a_periodic_mesh(path):
     ours, exact = (
-        solver(mesh=PERIODIC, path=path, boundary={}, device=d) for d in ("simulator", "cpu")
+        solver(mesh=PERIODIC, path=path, boundary={}, device=d) for d in ("simulator", "reference")
     )
     u, dt = noise(ours), ours.cfl_dt()
     assert close(ours.run(u, dt), exact.run(u, dt), "float64")
@@ -270,7 +270,9 @@ def test_a_resumed_march_is_the_same_to_the_last_bit(path, steps):
 @pytest.mark.parametrize("boundary", [BOUNDARY, {**BOUNDARY, "y+": swell}])
 def test_the_longest_step_is_that_of_the_reference(path, boundary):
     """What comes in takes no part in it."""
-    ours, exact = (solver(path=path, boundary=boundary, device=d) for d in ("simulator", "cpu"))
+    ours, exact = (
+        solver(path=path, boundary=boundary, device=d) for d in ("simulator", "reference")
+    )
     assert ours.stable_dt() == pytest.approx(exact.stable_dt(), rel=1e-3)
     assert ours.stable_dt() > 1.5 * ours.cfl_dt()
 

@@ -85,7 +85,7 @@ def test_the_program_computes_what_the_solver_does(dtype):
     solver, launcher = names["solver"], names["launcher"]
     found = launcher.download(np.fromfile(folder / "result", dtype))
     time = names["steps"] * solver.cfl_dt()
-    same = Solver(solver.mesh, names["order"], dtype, "cpu")
+    same = Solver(solver.mesh, names["order"], dtype, "reference")
     expected = same.run(names["u"], time)
     assert np.abs(expected - names["u"]).max() > 0.1
     tolerance = 1e-5 if dtype == "float32" else 1e-12

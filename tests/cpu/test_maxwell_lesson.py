@@ -40,6 +40,13 @@ BLANKS = {
         {"for_H = ...": "for_H = cross(n, a * cross(n, H) + Yp * E) / (Y + Yp)"},
         OPERATOR,
     ),
+    "energy_rate": (
+        MAXWELL,
+        {
+            "weight = ...": "weight = np.stack(3 * [op.epsilon] + 3 * [op.mu]) * op.jacobian",
+        },
+        OPERATOR,
+    ),
     "derivatives": (
         SPHERE,
         {"einsum(..., rst_xyz": 'einsum("kid,imn->dkmn", rst_xyz'},
@@ -59,6 +66,10 @@ WRONG = [
     ("flux", "+ Yp * E)", "+ Y * E)"),
     ("flux", "cross(n, a * cross(n, H)", "cross(n, -a * cross(n, H)"),
     ("flux", "/ (Y + Yp)", "/ (Z + Zp)"),
+    ("energy_rate", " * op.jacobian", ""),
+    ("energy_rate", " * op.jacobian", " * op.jacobian / 2"),
+    ("energy_rate", "3 * [op.epsilon] + 3 * [op.mu]", "3 * [op.mu] + 3 * [op.epsilon]"),
+    ("energy_rate", " * op.jacobian", " / op.jacobian"),
     ("derivatives", "kid,imn->dkmn", "kdi,imn->dkmn"),
     ("derivatives", "kid,imn->dkmn", "kid,imn->dknm"),
     ("enlarge", "(np.pi / J.sum()) ** (1 / 3)", "np.pi / J.sum()"),
@@ -118,7 +129,7 @@ def test_wrong_answers_are_told(tmp_path, name: str, right: str, wrong: str) -> 
     assert found.kind == "wrong", repr(found)
 
 
-@pytest.mark.parametrize("name", ["curl", "jumps", "flux"])
+@pytest.mark.parametrize("name", ["curl", "jumps", "flux", "energy_rate"])
 def test_the_lesson_goes_on_with_what_is_right(tmp_path, name: str) -> None:
     """With the reader's function if it has passed, otherwise with the solution."""
     _, blank = say(tmp_path, name, {}, go_on=True)

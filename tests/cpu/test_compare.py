@@ -45,7 +45,7 @@ def test_every_method_has_its_record_and_its_kernel():
     for method in METHODS:
         _, rows = GATHERED[method.name]
         assert {dtype for _, dtype in rows} == {"float32", "float64"}
-        assert 40 < compare.code_lines(method) < 500
+        assert 40 < compare.code_lines(method) < 600
 
 
 def test_several_records_have_one_source():

@@ -11,6 +11,8 @@ import numpy as np
 from numba.extending import overload
 
 from dgbook.euler.kernels import riemann
+from dgbook.euler.kernels.fused import NEXT, RATE
+from dgbook.euler.launch.sweeps import Sweeps
 from dgbook.euler.plan import HEALTHY
 from dgbook.euler.problem import FLUXES, WALL
 from dgbook.euler.reference import Operator
@@ -27,8 +29,6 @@ from dgbook.nodal.lanes import (
     store,
 )
 
-RATE, NEXT, LAST = range(3)
-"""What a stage leaves: du/dt, a state a time dt later, or the one at the end of a step."""
 FREE = {"error_model": "numpy", "fastmath": {"contract"}}
 """A zero divisor is no exception, and products and sums may become one instruction."""
 
@@ -201,7 +201,7 @@ def _stage(sources, blocks, wrong, stage, flux, u, kept, new, data, dt, sizes, m
         )  # fmt: skip
 
 
-class Cores(CoreLauncher):
+class Cores(Sweeps, CoreLauncher):
     """A whole stage of the Euler equations on all cores, and a step of the classical method.
 
     Stages hold the slopes, as in `dgbook.euler.launch.fused.FusedLauncher`. An element computes the
@@ -258,33 +258,11 @@ class Cores(CoreLauncher):
         """Room for the states of three stages."""
         return tuple(self.zeros() for _ in range(3))
 
-    def rhs(self, u: np.ndarray, data: np.ndarray, out: np.ndarray) -> None:
-        """out = du/dt; `data` are the given states outside, flat (4 nb Ne,)."""
-        self._launch(RATE, u, data, (u, u, u), out, 1.0)
-
-    def step(self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float):
-        """Replace u by the state a time dt later; `data` are those at t, t + dt/2 and t + dt.
-
-        `work` is what the method of that name returns. `bad` is changed if the new state is none
-        that a gas can have.
-        """
-        for _ in self.stages(u, work, data, dt):
-            pass
-
     def stages(
         self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float
     ) -> Iterator[Any]:
-        """As `step`, sweep by sweep; yields, before each, the state that it reads."""
-        u1, u2, u3 = work
-        start, middle, end = data
-        yield u
-        self._launch(NEXT, u, start, (u, u, u), u1, dt / 2)
-        yield u1
-        self._launch(NEXT, u1, middle, (u, u, u), u2, dt / 2)
-        yield u2
-        self._launch(NEXT, u2, middle, (u, u, u), u3, dt)
-        yield u3
-        self._launch(LAST, u3, end, (u, u1, u2), u, dt / 6)
+        """As `Sweeps.stages`, and then what the last sweep has found to be no gas."""
+        yield from super().stages(u, work, data, dt)
         if (self.wrong >= 0).any():
             block = int(self.wrong[self.wrong >= 0][0])
             self.bad[0] = min(self.bad[0], self.order[block * self.L])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dgbook.euler.kernels.fused import LAST, NEXT, RATE, make_fused
+from dgbook.euler.kernels.fused import make_fused
+from dgbook.euler.launch.sweeps import Sweeps
 from dgbook.euler.plan import HEALTHY, TILE, FusedPlan, FusedShape
 from dgbook.euler.problem import WALL
 from dgbook.euler.reference import Operator
@@ -139,7 +139,7 @@ def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
     return load(SOURCE, "fused", macros)
 
 
-class FusedLauncher(StageByOneKernel):
+class FusedLauncher(Sweeps, StageByOneKernel):
     """A whole stage in one kernel, and with it a step of the classical Runge-Kutta method.
 
     A state on the device is flat: in tiles of 32 elements, of which `in_tiles` says the order,
@@ -238,34 +238,6 @@ class FusedLauncher(StageByOneKernel):
         return rows[..., places.start - first * TILE : places.stop - first * TILE, :]
 
     # -- launches --------------------------------------------------------------------------
-
-    def rhs(self, u: Any, data: Any, out: Any) -> None:
-        """out = du/dt; `data` are the given states outside, flat (4 nb Ne,)."""
-        self._launch(RATE, u, data, (u, u, u), out, 1.0)
-
-    def step(self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float):
-        """Replace u by the state a time dt later; `data` are those at t, t + dt/2 and t + dt.
-
-        `work` is what the method of that name returns. `bad` is changed if the new state is none
-        that a gas can have.
-        """
-        for _ in self.stages(u, work, data, dt):
-            pass
-
-    def stages(
-        self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float
-    ) -> Iterator[Any]:
-        """As `step`, launch by launch; yields, before each, the state that it reads."""
-        u1, u2, u3 = work
-        start, middle, end = data
-        yield u
-        self._launch(NEXT, u, start, (u, u, u), u1, dt / 2)
-        yield u1
-        self._launch(NEXT, u1, middle, (u, u, u), u2, dt / 2)
-        yield u2
-        self._launch(NEXT, u2, middle, (u, u, u), u3, dt)
-        yield u3
-        self._launch(LAST, u3, end, (u, u1, u2), u, dt / 6)
 
     def _launch(self, stage: int, u: Any, data: Any, kept: tuple, out: Any, dt: float) -> None:
         plan, K, edges = self.plan, self.own, len(self.operator.kinds)

@@ -458,6 +458,8 @@ def field_mask(fig: Figure) -> np.ndarray | None:
     fields = [artist for artist in fig.findobj(_is_field) if artist.get_visible()]
     if not fields:
         return None
+    bars = [ax._colorbar for ax in fig.axes if hasattr(ax, "_colorbar")]
+    fields += [end for bar in bars for end in bar._extend_patches]  # arrows beyond the limits
     others = [child for ax in fig.axes for child in ax.get_children() if child not in fields]
     others = [artist for artist in [*others, *fig.legends, *fig.texts] if artist.get_visible()]
     engine = fig.get_layout_engine()

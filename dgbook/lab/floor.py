@@ -1,8 +1,9 @@
 """The least time that an operator can take on a device: its floor.
 
 A stage that must move B bytes and do F flops takes at least max(B / copy bandwidth, F / FMA rate).
-Efficiency is floor over measured time. The FMA rate is that of ordinary units: where flops are the
-limit, a kernel on tensor cores can go below the floor.
+Efficiency is floor over measured time. The FMA rate is that of the fastest unit that delivers the
+precision: tensor cores, where the device has them for it and their rate was measured. A kernel on
+them cannot go below the floor, then, and one on ordinary units is held against what it leaves.
 """
 
 import math
@@ -21,15 +22,20 @@ class Ceilings:
     copy_TBps : float
         Memory bandwidth of a copy, bytes read plus bytes written, 10^12 bytes a second.
     fp32_TFLOPs, fp64_TFLOPs : float
-        Multiply-add rate, an FMA counting 2, 10^12 a second; no tensor cores.
+        Multiply-add rate of ordinary units, an FMA counting 2, 10^12 a second.
     method : str
         How they were measured, in a sentence.
+    fp32_tensor_TFLOPs, fp64_tensor_TFLOPs : float
+        That of tensor cores, in fp32 by three products of parts; 0 if there are none for it or
+        nobody measured them.
     """
 
     copy_TBps: float
     fp32_TFLOPs: float
     fp64_TFLOPs: float
     method: str = ""
+    fp32_tensor_TFLOPs: float = 0.0
+    fp64_tensor_TFLOPs: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in self.as_dict().items():
@@ -37,15 +43,17 @@ class Ceilings:
                 raise ValueError(f"{name} = {value}; allowed: positive and finite")
 
     def as_dict(self) -> dict[str, float]:
-        """The three numbers under the names that records use."""
+        """The numbers that are known, under the names that records use."""
+        tensor = "fp32_tensor_TFLOPs", "fp64_tensor_TFLOPs"
+        known = {name: getattr(self, name) for name in tensor if getattr(self, name)}
         return {
             "copy_TBps": self.copy_TBps,
             "fp32_TFLOPs": self.fp32_TFLOPs,
             "fp64_TFLOPs": self.fp64_TFLOPs,
-        }
+        } | known
 
     def flop_rate(self, dtype: Any) -> float:
-        """Flops a second in a precision: 10^12 times the field of its name.
+        """Flops a second of the fastest unit that delivers a precision.
 
         Raises
         ------
@@ -53,9 +61,9 @@ class Ceilings:
             If dtype is neither float32 nor float64.
         """
         if np.dtype(dtype) == np.float32:
-            return self.fp32_TFLOPs * 1e12
+            return max(self.fp32_TFLOPs, self.fp32_tensor_TFLOPs) * 1e12
         if np.dtype(dtype) == np.float64:
-            return self.fp64_TFLOPs * 1e12
+            return max(self.fp64_TFLOPs, self.fp64_tensor_TFLOPs) * 1e12
         raise ValueError(f"dtype = {dtype!r}; allowed are float32 and float64")
 
     def ridge(self, dtype: Any) -> float:
@@ -65,8 +73,6 @@ class Ceilings:
 
 def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) -> float:
     """The least time that so many bytes and flops take on a device with these ceilings.
-
-    On ordinary units: tensor cores can go below it.
 
     Parameters
     ----------
@@ -81,7 +87,7 @@ def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) ->
     Returns
     -------
     float
-        max(bytes / copy bandwidth, flops / FMA rate), seconds.
+        max(bytes / copy bandwidth, flops / rate of the fastest unit), seconds.
 
     Raises
     ------

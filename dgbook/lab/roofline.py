@@ -16,7 +16,7 @@ from dgbook.gpu.device import Device
 from dgbook.gpu.source import load
 from dgbook.gpu.timing import cache_bytes, measurable, measure
 from dgbook.lab.floor import Ceilings
-from dgbook.lab.probes import copy, copy_grid_stride, fma_rate
+from dgbook.lab.probes import TENSOR_CAPABILITY, copy, copy_grid_stride, fma_rate, tensor_rate
 
 COPY_SOURCE = Path(__file__).with_name("copy.cu")
 
@@ -26,8 +26,9 @@ def ceilings(device: Device | str | None = None, quick: bool = False) -> Ceiling
 
     On a GPU: the fastest of several copies of an array many times the L2 (one element a thread; a
     grid that strides; 16 bytes a thread in CUDA C++; the driver's own), and chains of FMA in
-    registers. On the CPU: NumPy's copy and the matrix product of its BLAS, on as many cores as that
-    takes; they say what NumPy reaches, as the references in this book are written in it.
+    registers, of ordinary units and, where there are such, of tensor cores. On the CPU: NumPy's
+    copy and the matrix product of its BLAS, on as many cores as that takes; they say what NumPy
+    reaches, as the references in this book are written in it.
 
     Parameters
     ----------
@@ -54,15 +55,26 @@ def _gpu_ceilings(device: Device, quick: bool) -> Ceilings:
     }
     fastest = min(seconds, key=seconds.__getitem__)
     rates = {dtype: fma_rate(device, dtype).TFLOPs for dtype in ("float32", "float64")}
+    tensor = {dtype: _tensor_ceiling(device, dtype) for dtype in rates}
     return Ceilings(
         copy_TBps=2 * nbytes / seconds[fastest] * 1e-12,
         fp32_TFLOPs=rates["float32"],
         fp64_TFLOPs=rates["float64"],
         method=(
             f"Copy of {nbytes / 2**20:.0f} MiB, the fastest of {len(seconds)} kernels ({fastest}), "
-            "bytes read plus bytes written; chains of dependent FMA in registers, 8 a thread."
+            "bytes read plus bytes written; chains of dependent FMA in registers, 8 a thread, and "
+            "of products on tensor cores."
         ),
+        fp32_tensor_TFLOPs=tensor["float32"],
+        fp64_tensor_TFLOPs=tensor["float64"],
     )
+
+
+def _tensor_ceiling(device: Device, dtype: str) -> float:
+    """10^12 flops a second on tensor cores, by the best number of chains; 0 without them."""
+    if device.compute_capability < TENSOR_CAPABILITY:
+        return 0.0
+    return max(tensor_rate(device, dtype, tiles).TFLOPs for tiles in (2, 4, 8))
 
 
 def _copy_bytes(device: Device, quick: bool) -> int:

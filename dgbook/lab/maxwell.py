@@ -663,8 +663,8 @@ def rung_stages(
     for rung in rungs:
         if rung.layout not in launchers:
             first = launchers[rung.layout] = ladder.LAYOUTS[rung.layout](operator, device)
-            u, res = (first.upload(values) for _ in range(2))
-            states[rung.layout] = u, res, u if first.in_place else first.zeros()
+            u = first.upload(values)
+            states[rung.layout] = u, u.copy(), u if first.in_place else first.zeros()
         launcher = rung.on(launchers[rung.layout])
         arguments = *states[rung.layout], no_data(launcher), A, B, dt
         yield rung, launcher, partial(launcher.stage, *arguments)

@@ -1,13 +1,12 @@
 """The least time that an operator can take on a device: its floor.
 
 A stage that must move B bytes and do F flops takes at least max(B / copy bandwidth, F / FMA rate).
-Efficiency is floor over measured time. The FMA rate is that of the fastest unit that delivers the
-precision: tensor cores, where the device has them for it and their rate was measured. A kernel on
-them cannot go below the floor, then, and one on ordinary units is held against what it leaves.
+Efficiency is floor over measured time. The rate is that of the fastest unit that delivers the
+precision: where tensor cores do, a kernel on ordinary units is held against them, too.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,20 +21,20 @@ class Ceilings:
     copy_TBps : float
         Memory bandwidth of a copy, bytes read plus bytes written, 10^12 bytes a second.
     fp32_TFLOPs, fp64_TFLOPs : float
-        Multiply-add rate of ordinary units, an FMA counting 2, 10^12 a second.
+        Multiply-add rate of ordinary units, an FMA counting 2, 10^12 per second.
     method : str
         How they were measured, in a sentence.
-    fp32_tensor_TFLOPs, fp64_tensor_TFLOPs : float
-        That of tensor cores, in fp32 by three products of parts; 0 if there are none for it or
-        nobody measured them.
+    fp32_tensor_TFLOPs, fp64_tensor_TFLOPs : float, optional
+        The same of tensor cores, in fp32 by three products in TF32; None where there are none, or
+        where they were not measured.
     """
 
     copy_TBps: float
     fp32_TFLOPs: float
     fp64_TFLOPs: float
     method: str = ""
-    fp32_tensor_TFLOPs: float = 0.0
-    fp64_tensor_TFLOPs: float = 0.0
+    fp32_tensor_TFLOPs: float | None = None
+    fp64_tensor_TFLOPs: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in self.as_dict().items():
@@ -43,17 +42,13 @@ class Ceilings:
                 raise ValueError(f"{name} = {value}; allowed: positive and finite")
 
     def as_dict(self) -> dict[str, float]:
-        """The numbers that are known, under the names that records use."""
-        tensor = "fp32_tensor_TFLOPs", "fp64_tensor_TFLOPs"
-        known = {name: getattr(self, name) for name in tensor if getattr(self, name)}
-        return {
-            "copy_TBps": self.copy_TBps,
-            "fp32_TFLOPs": self.fp32_TFLOPs,
-            "fp64_TFLOPs": self.fp64_TFLOPs,
-        } | known
+        """The numbers that there are, under the names that records use."""
+        names = (field.name for field in fields(self) if field.name != "method")
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     def flop_rate(self, dtype: Any) -> float:
-        """Flops a second of the fastest unit that delivers a precision.
+        """Flops per second in a precision, of the fastest unit that delivers it.
 
         Raises
         ------
@@ -61,9 +56,9 @@ class Ceilings:
             If dtype is neither float32 nor float64.
         """
         if np.dtype(dtype) == np.float32:
-            return max(self.fp32_TFLOPs, self.fp32_tensor_TFLOPs) * 1e12
+            return max(self.fp32_TFLOPs, self.fp32_tensor_TFLOPs or 0.0) * 1e12
         if np.dtype(dtype) == np.float64:
-            return max(self.fp64_TFLOPs, self.fp64_tensor_TFLOPs) * 1e12
+            return max(self.fp64_TFLOPs, self.fp64_tensor_TFLOPs or 0.0) * 1e12
         raise ValueError(f"dtype = {dtype!r}; allowed are float32 and float64")
 
     def ridge(self, dtype: Any) -> float:

@@ -446,8 +446,8 @@ def sphere_errors(name: str, order: int, dtype: str, device: Device) -> tuple[So
     ]
 
 
-def stage_error(launcher: FusedLauncher) -> dict[str, float]:
-    """How far du/dt of noise is from that of the fp64 reference.
+def stage_error(launcher: FusedStage) -> dict[str, float]:
+    """How far du/dt of noise is from that of the fp64 reference, both as nodal values.
 
     Returns
     -------
@@ -460,9 +460,9 @@ def stage_error(launcher: FusedLauncher) -> dict[str, float]:
     operator = launcher.operator
     exact = operator_on(operator.mesh, operator.element.order, "float64")
     u, out = noise(operator), launcher.zeros()
-    launcher.rhs(launcher.upload(u), no_data(launcher), out)
+    launcher.rhs(launcher.upload(operator.basis.from_nodal(u)), no_data(launcher), out)
     w = reference.rhs(exact, u.astype(np.float64), 0.0)
-    off = launcher.download(out).astype(np.float64) - w
+    off = operator.basis.to_nodal(launcher.download(out).astype(np.float64)) - w
     return {
         "error": float(np.abs(off).max() / np.abs(w).max()),
         "bias": float(np.vdot(off, w) / np.vdot(w, w)),
@@ -583,9 +583,11 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/error: a stage in CUDA C++, and how exact du/dt is.
 
     By ordinary units and on tensor cores; in fp32 there by each of `PRODUCTS`, with the best plan
-    known for the last. "variant" says which; "error" and "bias" are those of `stage_error`.
+    known for the last; and in the Bernstein basis, from nodal values and back to them. "variant"
+    says which; "error" and "bias" are those of `stage_error`.
     """
-    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    meshes = cube(cells_for(dofs, order)), cube(ERROR_CELLS)
+    operator, small = (operator_on(mesh, order, dtype) for mesh in meshes)
     tensor, plain = (
         shipped(FusedPlan, fused_shape(operator), capability)
         for capability in (session.device.compute_capability, None)
@@ -595,13 +597,17 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
         ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
     elif tensor.tensor:
         ways.append(("tensor cores", tensor, ()))
-    small = operator_on(cube(ERROR_CELLS), order, dtype)
     launchers = [FusedLauncher(o, session.device, ways[0][1]) for o in (operator, small)]
     for variant, plan, edits in ways:
         timed, compared = (launcher.planned(plan) for launcher in launchers)
         if edits:
             timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
         yield fused_row(timed, session) | {"variant": variant} | stage_error(compared)
+    timed, compared = (
+        BernsteinFusedLauncher(operator_on(mesh, order, dtype, "bernstein"), session.device)
+        for mesh in meshes
+    )
+    yield fused_row(timed, session) | {"variant": "Bernstein"} | stage_error(compared)
 
 
 def counters_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:

@@ -215,20 +215,6 @@ def test_floor_is_the_slower_of_the_two():
     assert floor_seconds(4e9, 90e9, np.float64, H) == pytest.approx(3e-3)
 
 
-def test_tensor_cores_count_where_they_are_the_fastest_unit():
-    """A kernel at 0.94 of a floor that leaves them out was at half of what the device can do."""
-    tensor = replace(H, fp32_tensor_TFLOPs=40.0, fp64_tensor_TFLOPs=60.0)
-    assert floor_seconds(0, 60e12, "float64", tensor) == pytest.approx(1)
-    assert floor_seconds(0, 60e12, "float32", tensor) == pytest.approx(1)
-    assert tensor.as_dict() == H.as_dict() | {
-        "fp32_tensor_TFLOPs": 40.0,
-        "fp64_tensor_TFLOPs": 60.0,
-    }
-    assert set(H.as_dict()) == {"copy_TBps", "fp32_TFLOPs", "fp64_TFLOPs"}
-    with pytest.raises(ValueError, match="fp64_tensor_TFLOPs = -1"):
-        replace(H, fp64_tensor_TFLOPs=-1.0)
-
-
 def test_ridge_is_where_both_floors_meet():
     for dtype in ("float32", "float64"):
         nbytes = 1e9
@@ -247,6 +233,19 @@ def test_roofline_refuses():
         floor_seconds(1, 1, "float16", H)
     with pytest.raises(ValueError, match="fp64_TFLOPs = 0"):
         Ceilings(1.0, 1.0, 0.0)
+
+
+def test_the_fastest_unit_of_a_precision_makes_the_floor():
+    both = Ceilings(4.0, 60.0, 30.0, fp32_tensor_TFLOPs=90.0, fp64_tensor_TFLOPs=50.0)
+    assert floor_seconds(1.0, 180e12, "float32", both) == pytest.approx(2.0)
+    assert floor_seconds(1.0, 180e12, "float64", both) == pytest.approx(3.6)
+    slower = replace(both, fp32_tensor_TFLOPs=45.0)  # three products in TF32 may not pay
+    assert floor_seconds(1.0, 180e12, "float32", slower) == pytest.approx(3.0)
+    assert both.ridge("float64") == pytest.approx(12.5)
+    assert both.as_dict().keys() - H.as_dict().keys() == {
+        "fp32_tensor_TFLOPs",
+        "fp64_tensor_TFLOPs",
+    }
 
 
 @pytest.mark.parametrize(

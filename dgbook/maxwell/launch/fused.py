@@ -189,11 +189,19 @@ class FusedLauncher(NodalStage):
         self.shape = FusedShape(element.order, dtype, has_materials(operator))
         self.size = (trace.K + SPARE) * 6 * self.shape.even_Np
 
-        self.order = along_a_curve(operator.mesh)
+        self.order = self._order()
         self.arrays = self._of_mesh(geometry(operator), boundary(operator), trace.opposite)
         self.arrays |= self._on_device({"face_nodes": element.face_nodes}, {"tangents": tangents()})
         largest = FusedShape(element.order, dtype, materials=True)
         self._load(plan or choose(FusedPlan, largest, device))
+
+    def _order(self) -> np.ndarray:
+        """Which element stands at each place of a state."""
+        return along_a_curve(self.operator.mesh)
+
+    def _bases(self, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a state's components of E and of H are along, in some elements."""
+        return bases(self.operator, elements)
 
     def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
         element = self.operator.element
@@ -210,7 +218,7 @@ class FusedLauncher(NodalStage):
         """A state (6, K, Np) on the device."""
         K, Np = self.operator.trace.K, self.shape.Np
         state = np.zeros((K + SPARE, self.shape.even_Np, 6), self.real)
-        for half, x in zip((0, 3), bases(self.operator, self.order), strict=True):
+        for half, x in zip((0, 3), self._bases(self.order), strict=True):
             field = np.moveaxis(u[half : half + 3], 0, 2)  # (K, Np, 3)
             state[:K, :Np, half : half + 3] = field[self.order] @ x
         return self.device.array(state.ravel())
@@ -229,6 +237,6 @@ class FusedLauncher(NodalStage):
         values = values[..., places, : self.shape.Np, :]
         halves = [
             values[..., half : half + 3] @ self.device.array(np.linalg.inv(x))
-            for half, x in zip((0, 3), bases(self.operator, self.order[places]), strict=True)
+            for half, x in zip((0, 3), self._bases(self.order[places]), strict=True)
         ]
         return np.moveaxis(np.concatenate(halves, axis=-1), -1, -3)

@@ -247,3 +247,21 @@ def test_exercise_3_spares_the_face_factors(lesson) -> None:
     np.testing.assert_allclose(
         lesson["fixed"]["FsF"], factors, atol=50 * 6e-8 * np.abs(speeds).max()
     )
+
+
+def test_exercise_4_changes_indices_and_no_values(lesson, tmp_path) -> None:
+    """Each text that it replaces stands in the kernel, and the kernel stays right."""
+    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(c["source"]) for c in cells]
+    exercise = next(s for s in sources if "Exercise 3b.4" in s)
+    code = exercise.split("**Exercise 3b.4")[1].split("```python\n")[1].split("```")[0]
+    code = code.split("exec(text)")[0].replace("    text = ", "    assert old in text\n    text = ")
+    loops = next(s for s in sources if s.startswith("loops = ") or "\nloops = " in s)
+    (line,) = (x for x in loops.split("\n") if x.startswith("loops = "))
+    space = dict(lesson)
+    exec(f"{line}\n{code}", space)
+    path = tmp_path / "unsigned.py"
+    path.write_text(space["text"], encoding="utf-8")
+    exec(compile(space["text"], path, "exec"), space)
+    found = check(space["stage_solution"], task(lesson, "stage"))
+    assert found, repr(found)

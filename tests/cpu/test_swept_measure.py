@@ -340,7 +340,17 @@ def test_diagrams_are_those_of_the_rule(reach):
 def test_drawings_count_what_they_show():
     assert verdict("figure1a").ours.rows["a node of 16 points"]["points computed"] == 56
     assert verdict("figure4b").ours.rows["a node of 16 points"]["points computed"] == 64
-    for number in ("figure1b", "figure2a", "figure2b", "figure4a", "figure5", "figure6"):
+    lost = verdict("figure3b").ours.rows["a node of 20 points"]
+    assert lost == {"values needed": 16, "of these overwritten": 16}
+    for number in (
+        "figure1b",
+        "figure2a",
+        "figure2b",
+        "figure3a",
+        "figure4a",
+        "figure5",
+        "figure6",
+    ):
         assert verdict(number).word == ALONE
 
 

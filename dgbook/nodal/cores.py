@@ -327,6 +327,13 @@ class CoreLauncher(ABC):
 class CoreStage(CoreLauncher):
     """Stages of low-storage Runge-Kutta on processor cores, each in one sweep over the blocks.
 
+    Parameters
+    ----------
+    operator : a family's operator
+        With its `trace`.
+    device, dtype, fields
+        As of `CoreLauncher`.
+
     Attributes
     ----------
     in_place : bool
@@ -341,6 +348,12 @@ class CoreStage(CoreLauncher):
     kernel: Callable[..., None]
     leading: tuple[Any, ...]
     arguments: tuple[Any, ...]
+
+    def __init__(self, operator: Any, device: Device, dtype: str, fields: int) -> None:
+        trace = operator.trace
+        super().__init__(
+            operator, device, dtype, fields, trace.Np, trace.exterior, trace.boundary_faces
+        )
 
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
         """res = a res + dt du/dt, new = u + b res; `new` is not u.

@@ -13,6 +13,7 @@ from dgbook.element import space_dimension
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
+from dgbook.mesh import inverse_permutation
 from dgbook.nodal.launching import StageByOneKernel
 from dgbook.nodal.trace import WAYS, Trace
 
@@ -336,9 +337,7 @@ def links_along(order: np.ndarray, trace: Trace) -> np.ndarray:
 
     In place of a ghost stands the number of its boundary face.
     """
-    place = np.empty_like(order)
-    place[order] = np.arange(trace.K)
-    place = np.append(place, np.arange(trace.ghosts))
+    place = np.append(inverse_permutation(order), np.arange(trace.ghosts))
     links = place[trace.links // WAYS] * WAYS + trace.links % WAYS
     return links[order]
 
@@ -379,10 +378,8 @@ class FusedStage(StageByOneKernel):
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
-        place = np.empty_like(self.order)
-        place[self.order] = np.arange(len(self.order))
         size, at = self._in_element()
-        return place[elements][:, None] * size + at[:, nodes]
+        return inverse_permutation(self.order)[elements][:, None] * size + at[:, nodes]
 
     @abstractmethod
     def _in_element(self) -> tuple[int, np.ndarray]:

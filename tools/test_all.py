@@ -30,6 +30,7 @@ NO_TESTS = 5  # pytest's exit code
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",  # Numba takes all cores nonetheless: who waits there, sleeps
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "",  # empty means no: else every process compiles its imports

@@ -14,7 +14,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
 from dgbook.mesh import inverse_permutation
-from dgbook.nodal.launching import StageByOneKernel
+from dgbook.nodal.launching import PIECE, StageByOneKernel, pieces
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -380,6 +380,26 @@ class FusedStage(StageByOneKernel):
         """As `dgbook.nodal.launching.Launcher.entries`."""
         size, at = self._in_element()
         return inverse_permutation(self.order)[elements][:, None] * size + at[:, nodes]
+
+    def upload(self, u: np.ndarray) -> Any:
+        """A state (fields, K, Np) on the device, which converts it, some elements at a time.
+
+        By sums that round alike everywhere, which a library's products of matrices need not.
+        """
+        state, (size, at) = self.zeros(), self._in_element()
+        place = self.device.array(inverse_permutation(self.order))
+        at = self.device.array(at[:, None, : u.shape[2]])
+        for some in pieces(u.shape[1], PIECE):
+            fields = self.device.array(u[:, some])
+            matrices = self.components(np.arange(u.shape[1])[some]).transpose(1, 2, 0)
+            columns = self.device.array(matrices[..., None]).swapaxes(0, 1)
+            values = sum(x * field for x, field in zip(columns, fields, strict=True))
+            state[place[some][:, None] * size + at] = values
+        return state
+
+    @abstractmethod
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields of some elements, (n, fields, fields) float64."""
 
     @abstractmethod
     def _in_element(self) -> tuple[int, np.ndarray]:

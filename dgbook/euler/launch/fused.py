@@ -18,7 +18,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve, inverse_permutation
-from dgbook.nodal.launching import StageByOneKernel
+from dgbook.nodal.launching import PIECE, StageByOneKernel, pieces
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
@@ -211,12 +211,14 @@ class FusedLauncher(Sweeps, StageByOneKernel):
         return tuple(self.zeros() for _ in range(3))
 
     def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) on the device."""
-        K, Np = u.shape[1:]
-        rows = np.zeros((4, self.places, Np), self.real)
-        rows[:, :K] = u[:, self.order]
-        tiles = rows.reshape(4, -1, TILE, Np).transpose(1, 3, 0, 2)
-        return self.device.array(tiles.ravel())
+        """A state (4, K, Np) on the device, which sorts it, some elements at a time."""
+        state, (_, K, Np) = self.zeros(), u.shape
+        tile, lane = np.divmod(inverse_permutation(self.order), TILE)
+        first = self.device.array(tile * (Np * 4 * TILE) + lane)
+        behind = self.device.array(TILE * (np.arange(4)[:, None, None] + 4 * np.arange(Np)))
+        for some in pieces(K, PIECE):
+            state[first[some][:, None] + behind] = self.device.array(u[:, some])
+        return state
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""

@@ -206,15 +206,6 @@ class FusedLauncher(NodalStage):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (6, K, Np) on the device."""
-        K, Np = self.operator.trace.K, self.shape.Np
-        state = np.zeros((K + SPARE, self.shape.even_Np, 6), self.real)
-        for half, x in zip((0, 3), bases(self.operator, self.order), strict=True):
-            field = np.moveaxis(u[half : half + 3], 0, 2)  # (K, Np, 3)
-            state[:K, :Np, half : half + 3] = field[self.order] @ x
-        return self.device.array(state.ravel())
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
         return components(self.operator, elements)

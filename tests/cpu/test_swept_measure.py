@@ -383,10 +383,10 @@ def kept(tmp_path, monkeypatch):
 
 
 def test_speed_ups_are_quotients(kept):
-    found = verdict("figure7b")
-    assert found.word == DIFFERS and len(found.compared) == 4
-    assert found.ours.rows["heat and Kuramoto-Sivashinsky"] == {"Shared from": 2, "Shared to": 4}
-    assert found.ours.rows["small sizes"]["Hybrid slower than Shared to"] == pytest.approx(2.5)
+    answer = verdict("figure7b")
+    assert answer.word == DIFFERS and len(answer.compared) == 4
+    assert answer.ours.rows["heat and Kuramoto-Sivashinsky"] == {"Shared from": 2, "Shared to": 4}
+    assert answer.ours.rows["small sizes"]["Hybrid slower than Shared to"] == pytest.approx(2.5)
     rows = verdict("figure9b").ours.rows
     assert rows["all sizes"] == pytest.approx(
         {"Classic over swept from": 2, "Classic over swept to": 4}

@@ -224,5 +224,7 @@ def test_integers_are_right_to_the_last_digit():
         return Task(1, 4, lambda rng: given, lambda given: want, axes=("word",))
 
     assert check(count, task(0, 1, 2, 3)).kind == "right"
-    found = check(count, task(0, 1, 2, 4))
-    assert found.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(found)
+    verdict = check(count, task(0, 1, 2, 4))
+    assert verdict.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(
+        verdict
+    )

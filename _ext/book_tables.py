@@ -125,6 +125,8 @@ def recorded_hardware() -> str:
         "copy_TBps": "copy, TB/s",
         "fp32_TFLOPs": "fp32 multiply-adds, TFLOP/s",
         "fp64_TFLOPs": "fp64 multiply-adds, TFLOP/s",
+        "fp32_tensor_TFLOPs": "fp32 on tensor cores, TFLOP/s",
+        "fp64_tensor_TFLOPs": "fp64 on tensor cores, TFLOP/s",
     }
     facts: dict[str, list[str]] = {}
     for found in by_gpu.values():
@@ -137,7 +139,9 @@ def recorded_hardware() -> str:
             values[package] = [r.versions[package] for r in found if package in r.versions]
         values["measured on"] = [r.date[:10] for r in found]
         for key, name in ceilings.items():
-            values[f"{name} {label('RECORDED')}"] = [significant(r.ceilings[key]) for r in found]
+            measured = [significant(r.ceilings[key]) for r in found if key in r.ceilings]
+            if measured:
+                values[f"{name} {label('RECORDED')}"] = measured
         for name, several in values.items():
             facts.setdefault(name, []).append(escape(span(several)))
     return table(("", *map(escape, by_gpu)), ((name, *values) for name, values in facts.items()))
@@ -221,17 +225,11 @@ def broken_kernels() -> dict[str, tuple[str, tuple[str, ...]]]:
         lists = [value for key, value in names.items() if key.isupper() and isinstance(value, list)]
         listed = [(place(mistake), mistake.name) for mistakes in lists for mistake in mistakes]
         several = len({where for where, _ in listed}) > 1
-        texts = names["MISTAKES"] if isinstance(names.get("MISTAKES"), dict) else {}
-        named = [f"{where}: {name}" for where in texts for name in texts[where]]
-        mistakes = (
-            [f"{where}: {name}" if several else name for where, name in listed]
-            or named
-            or [
-                cleandoc(value.__doc__).splitlines()[0].removesuffix(".")
-                for key, value in names.items()
-                if not key.startswith("_") and getattr(value, "__module__", "") == "<run_path>"
-            ]
-        )
+        mistakes = [f"{where}: {name}" if several else name for where, name in listed] or [
+            cleandoc(value.__doc__).splitlines()[0].removesuffix(".")
+            for key, value in names.items()
+            if not key.startswith("_") and getattr(value, "__module__", "") == "<run_path>"
+        ]
         about = re.split(r"[:.,]", names["__doc__"])[0].removeprefix("Wrong ")
         found[path.stem] = about[0].upper() + about[1:], tuple(mistakes)
     return found

@@ -221,6 +221,8 @@ def _ceilings(measured: Mapping[str, float], label: str, source: str) -> list[st
         "copy_TBps": "TB/s copied",
         "fp32_TFLOPs": "TFLOP/s in fp32",
         "fp64_TFLOPs": "TFLOP/s in fp64",
+        "fp32_tensor_TFLOPs": "TFLOP/s in fp32 on tensor cores",
+        "fp64_tensor_TFLOPs": "TFLOP/s in fp64 on tensor cores",
     }
     return [str(Number(value, units[key], label, source)) for key, value in measured.items()]
 

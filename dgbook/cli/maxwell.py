@@ -11,8 +11,8 @@ import numpy as np
 from dgbook.cli import options, running, waves
 from dgbook.cli.fields.maxwell import shown
 from dgbook.gpu import device as find_device
+from dgbook.lab import ladder, measuring
 from dgbook.lab import maxwell as measure
-from dgbook.lab import measuring
 from dgbook.maxwell.exact import BoxMode
 from dgbook.maxwell.plan import STRATEGIES
 from dgbook.maxwell.problem import CONDITIONS, FLUXES, PlaneWave, Scatterer
@@ -140,6 +140,7 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 def bench(arguments: argparse.Namespace) -> None:
     """Measure Maxwell's operator on this GPU and write records."""
     orders = dict.fromkeys(measure.RECORDS, arguments.orders)
+    orders["ladder"] = [order for order in ladder.ORDERS if order in arguments.orders]
     measuring.bench(arguments, "maxwell", measure.RECORDS, arguments.dofs, orders)
 
 

@@ -7,7 +7,7 @@ __device__ constexpr int round_up(int n, int unit)
     return (n + unit - 1) / unit * unit;
 }
 
-constexpr int WIDTH = 16 / sizeof(REAL);   // numbers in a VECTOR
+constexpr int WIDTH = sizeof(VECTOR) / sizeof(REAL);   // numbers
 
 // Load N numbers; both addresses are multiples of 16 bytes.
 template <int N> __device__ void read(REAL (&to)[N], const void* from)

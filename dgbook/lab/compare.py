@@ -245,7 +245,7 @@ def predict(
 
 def ceilings_of(record: Record) -> Ceilings:
     """The ceilings that were measured together with a record."""
-    return Ceilings(**{name: record.ceilings[name] for name in records.CEILINGS})
+    return Ceilings(**record.ceilings)
 
 
 def recorded_gpu(record: Record) -> Gpu:

@@ -1,12 +1,12 @@
 """The least time that an operator can take on a device: its floor.
 
 A stage that must move B bytes and do F flops takes at least max(B / copy bandwidth, F / FMA rate).
-Efficiency is floor over measured time. The FMA rate is that of ordinary units: where flops are the
-limit, a kernel on tensor cores can go below the floor.
+Efficiency is floor over measured time. The rate is that of the fastest unit that delivers the
+precision: where tensor cores do, a kernel on ordinary units is held against them, too.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,20 @@ class Ceilings:
     copy_TBps : float
         Memory bandwidth of a copy, bytes read plus bytes written, 10^12 bytes a second.
     fp32_TFLOPs, fp64_TFLOPs : float
-        Multiply-add rate, an FMA counting 2, 10^12 a second; no tensor cores.
+        Multiply-add rate of ordinary units, an FMA counting 2, 10^12 per second.
     method : str
         How they were measured, in a sentence.
+    fp32_tensor_TFLOPs, fp64_tensor_TFLOPs : float, optional
+        The same of tensor cores, in fp32 by three products in TF32; None where there are none, or
+        where they were not measured.
     """
 
     copy_TBps: float
     fp32_TFLOPs: float
     fp64_TFLOPs: float
     method: str = ""
+    fp32_tensor_TFLOPs: float | None = None
+    fp64_tensor_TFLOPs: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in self.as_dict().items():
@@ -37,15 +42,13 @@ class Ceilings:
                 raise ValueError(f"{name} = {value}; allowed: positive and finite")
 
     def as_dict(self) -> dict[str, float]:
-        """The three numbers under the names that records use."""
-        return {
-            "copy_TBps": self.copy_TBps,
-            "fp32_TFLOPs": self.fp32_TFLOPs,
-            "fp64_TFLOPs": self.fp64_TFLOPs,
-        }
+        """The numbers that there are, under the names that records use."""
+        names = (field.name for field in fields(self) if field.name != "method")
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     def flop_rate(self, dtype: Any) -> float:
-        """Flops a second in a precision: 10^12 times the field of its name.
+        """Flops per second in a precision, of the fastest unit that delivers it.
 
         Raises
         ------
@@ -53,9 +56,9 @@ class Ceilings:
             If dtype is neither float32 nor float64.
         """
         if np.dtype(dtype) == np.float32:
-            return self.fp32_TFLOPs * 1e12
+            return max(self.fp32_TFLOPs, self.fp32_tensor_TFLOPs or 0.0) * 1e12
         if np.dtype(dtype) == np.float64:
-            return self.fp64_TFLOPs * 1e12
+            return max(self.fp64_TFLOPs, self.fp64_tensor_TFLOPs or 0.0) * 1e12
         raise ValueError(f"dtype = {dtype!r}; allowed are float32 and float64")
 
     def ridge(self, dtype: Any) -> float:
@@ -65,8 +68,6 @@ class Ceilings:
 
 def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) -> float:
     """The least time that so many bytes and flops take on a device with these ceilings.
-
-    On ordinary units: tensor cores can go below it.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def floor_seconds(bytes: float, flops: float, dtype: Any, ceilings: Ceilings) ->
     Returns
     -------
     float
-        max(bytes / copy bandwidth, flops / FMA rate), seconds.
+        max(bytes / copy bandwidth, flops / rate of the fastest unit), seconds.
 
     Raises
     ------

@@ -278,7 +278,7 @@ def _row(
     dtype = settings.get("dtype", "float32")
     memory = effect.name not in _NOT_MEMORY
     nbytes = probe.moved if memory else 0
-    counted = ceilings and nbytes + probe.flops and effect.name != "tensor"
+    counted = ceilings and nbytes + probe.flops
     floor = floor_seconds(nbytes, probe.flops, dtype, ceilings) if counted else None
     return {
         "path": effect.name,

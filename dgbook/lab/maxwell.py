@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,15 +15,16 @@ from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
 from dgbook.gpu.cost import Cost
 from dgbook.gpu.plan import choose, shipped, varied
-from dgbook.gpu.source import CudaKernel
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
-from dgbook.lab import measuring
+from dgbook.lab import ladder, measuring
+from dgbook.lab.ladder import CUT_OFF, EditedKernel
 from dgbook.lab.measuring import (
     Rows,
     counted,
     cube,
     launch_counted,
+    launch_sums,
     small_dt,
     smaller_cubes,
     trial_rows,
@@ -59,29 +60,10 @@ SPHERE_OMEGA = 2.0  # of the wave that the unit sphere scatters
 LAYERS = (0.0, 1.05, 1.5, 2.2)  # radii between which errors around the unit sphere are taken
 ERROR_CELLS = 4  # along each edge of the cube on which du/dt is compared with the reference
 
-# What tensor.cuh does to round sums of fp32, and what would leave them in the tensor cores.
-ROUNDED_SUM = """\
-        REAL sum[NODES][HALVES][2][1] = {};
-        multiply(sum, 0, field, matrix);
-#pragma unroll
-        for (int i = 0; i < NODES * HALVES * 2; ++i)
-            c[i / 2 / HALVES][i / 2 % HALVES][i % 2][f] +=
-                sign * sum[i / 2 / HALVES][i / 2 % HALVES][i % 2][0];
-"""
-CUT_OFF_SUM = """\
-        Operand<NODES> signed_matrix = matrix;
-#pragma unroll
-        for (int i = 0; i < NODES * PAIR; ++i) {
-            signed_matrix.high[i / PAIR][i % PAIR] *= sign;
-            signed_matrix.low[i / PAIR][i % PAIR] *= sign;
-        }
-        multiply(c, f, field, signed_matrix);
-"""
 LESSER_PRODUCTS = """\
             mma(c[i], f, field.low, matrix.high[i]);
             mma(c[i], f, field.high, matrix.low[i]);
 """
-CUT_OFF = ((ROUNDED_SUM, CUT_OFF_SUM),)
 PRODUCTS = {
     "one product": (*CUT_OFF, (LESSER_PRODUCTS, "")),
     "three, cut off": CUT_OFF,
@@ -464,32 +446,8 @@ def sphere_errors(name: str, order: int, dtype: str, device: Device) -> tuple[So
     ]
 
 
-class EditedKernel(CudaKernel):
-    """A kernel in CUDA C++ with a few words of its source replaced.
-
-    Parameters
-    ----------
-    kernel : CudaKernel
-    edits : iterable of (str, str)
-        What stands once in its source, and what in its place.
-    """
-
-    def __init__(self, kernel: CudaKernel, edits: Iterable[tuple[str, str]]) -> None:
-        super().__init__(kernel.path, kernel.name, kernel.defines, kernel.options)
-        self.edits = tuple(edits)
-
-    @property
-    def code(self) -> str:
-        """What is compiled."""
-        code = super().code
-        for old, new in self.edits:
-            before, after = code.split(old)
-            code = before + new + after
-        return code
-
-
-def stage_error(launcher: FusedLauncher) -> dict[str, float]:
-    """How far du/dt of noise is from that of the fp64 reference.
+def stage_error(launcher: FusedStage) -> dict[str, float]:
+    """How far du/dt of noise is from that of the fp64 reference, both as nodal values.
 
     Returns
     -------
@@ -502,9 +460,9 @@ def stage_error(launcher: FusedLauncher) -> dict[str, float]:
     operator = launcher.operator
     exact = operator_on(operator.mesh, operator.element.order, "float64")
     u, out = noise(operator), launcher.zeros()
-    launcher.rhs(launcher.upload(u), no_data(launcher), out)
+    launcher.rhs(launcher.upload(operator.basis.from_nodal(u)), no_data(launcher), out)
     w = reference.rhs(exact, u.astype(np.float64), 0.0)
-    off = launcher.download(out).astype(np.float64) - w
+    off = operator.basis.to_nodal(launcher.download(out).astype(np.float64)) - w
     return {
         "error": float(np.abs(off).max() / np.abs(w).max()),
         "bias": float(np.vdot(off, w) / np.vdot(w, w)),
@@ -576,6 +534,13 @@ def sizes_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
         yield paper_row(PaperLauncher(operator, session.device), session)
 
 
+def bases_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
+    """Rows of the record maxwell/bases: a stage in one kernel in either basis, at its fastest."""
+    mesh = cube(cells_for(dofs, order))
+    yield from fused_rows(operator_on(mesh, order, dtype), session, every=False)
+    yield from bernstein_rows(operator_on(mesh, order, dtype, "bernstein"), session, every=False)
+
+
 def table2_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/table2: klockner2009, Table 2, errors of a cavity mode.
 
@@ -625,9 +590,11 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/error: a stage in CUDA C++, and how exact du/dt is.
 
     By ordinary units and on tensor cores; in fp32 there by each of `PRODUCTS`, with the best plan
-    known for the last. "variant" says which; "error" and "bias" are those of `stage_error`.
+    known for the last; and in the Bernstein basis, from nodal values and back to them. "variant"
+    says which; "error" and "bias" are those of `stage_error`.
     """
-    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    meshes = cube(cells_for(dofs, order)), cube(ERROR_CELLS)
+    operator, small = (operator_on(mesh, order, dtype) for mesh in meshes)
     tensor, plain = (
         shipped(FusedPlan, fused_shape(operator), capability)
         for capability in (session.device.compute_capability, None)
@@ -637,13 +604,17 @@ def error_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
         ways += [(name, tensor, edits) for name, edits in PRODUCTS.items()]
     elif tensor.tensor:
         ways.append(("tensor cores", tensor, ()))
-    small = operator_on(cube(ERROR_CELLS), order, dtype)
     launchers = [FusedLauncher(o, session.device, ways[0][1]) for o in (operator, small)]
     for variant, plan, edits in ways:
         timed, compared = (launcher.planned(plan) for launcher in launchers)
         if edits:
             timed.kernel = compared.kernel = EditedKernel(timed.kernel, edits)
         yield fused_row(timed, session) | {"variant": variant} | stage_error(compared)
+    timed, compared = (
+        BernsteinFusedLauncher(operator_on(mesh, order, dtype, "bernstein"), session.device)
+        for mesh in meshes
+    )
+    yield fused_row(timed, session) | {"variant": "Bernstein"} | stage_error(compared)
 
 
 def counters_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
@@ -673,15 +644,94 @@ def launch_each(order: int, dtype: str, dofs: int) -> None:
     )
 
 
+def ladder_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
+    """Rows of the record maxwell/ladder: a stage on each rung from five kernels to one.
+
+    "rung" says which, see `dgbook.lab.ladder`; all are held against the floor of the fused stage.
+    "counters" and "counts" are Nsight Compute's, on the same data: percentages, and numbers per
+    degree of freedom ("registers" per thread). Then, on a small cube and by the host's clock, the
+    stages of time steps that Python launches and that a graph does.
+    """
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    tensor = best_tensor_plan(operator, session.device)
+    rungs = ladder.rungs(order, dtype, session.device, tensor)
+    cost, subject = costs(order, operator.mesh.K, dtype)["fused"], subject_of(operator)
+    rows = []
+    for rung, launcher, stage in rung_stages(rungs, operator, session.device):
+        timing = measure(session.device.capture(stage), session.device)
+        row = session.row(subject, "ladder", rung.language, launcher.plan, cost, timing)
+        rows.append(row | {"rung": rung.name})
+    program = "from dgbook.lab.maxwell import FusedPlan, launch_rungs as f; "
+    program += f"f{order, dtype, dofs, tensor}"
+    yield from launch_sums(rows, program, [rung.launches for rung in rungs])
+    yield from graph_rows(order, dtype, session)
+
+
+def rung_stages(
+    rungs: Iterable[ladder.Rung], operator: reference.Operator, device: Device
+) -> Iterator[tuple[ladder.Rung, Any, Callable[[], None]]]:
+    """Each rung with its launcher and what launches a stage on noise; states are shared."""
+    launchers, states = {}, {}
+    values, dt = noise(operator), small_dt(operator.face_scale)
+    for rung in rungs:
+        if rung.layout not in launchers:
+            first = launchers[rung.layout] = ladder.LAYOUTS[rung.layout](operator, device)
+            u = first.upload(values)
+            states[rung.layout] = u, u.copy(), u if first.in_place else first.zeros()
+        launcher = rung.on(launchers[rung.layout])
+        arguments = *states[rung.layout], no_data(launcher), A, B, dt
+        yield rung, launcher, partial(launcher.stage, *arguments)
+
+
+def launch_rungs(order: int, dtype: str, dofs: int, tensor: FusedPlan | None) -> None:
+    """Launch a stage on each rung, once to warm up and once counted."""
+    device = find_device("cuda")
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    rungs = ladder.rungs(order, dtype, device, tensor)
+    launch_counted([stage for _, _, stage in rung_stages(rungs, operator, device)])
+
+
+def best_tensor_plan(operator: reference.Operator, device: Device) -> FusedPlan | None:
+    """The fastest plan known for tensor cores, timed if there are several; None without them."""
+    order, dtype = operator.element.order, operator.lift.dtype.name
+    plans = ladder.tensor_plans(order, dtype, device)
+    if len(plans) < 2:
+        return plans[0] if plans else None
+    launcher = FusedLauncher(operator, device, plans[0])
+    seconds = {plan: stage_timing(launcher.planned(plan)).median for plan in plans}
+    return min(plans, key=seconds.__getitem__)
+
+
+def graph_rows(order: int, dtype: str, session: Session) -> Rows:
+    """Stages of time steps on a small cube, launched by Python and by a graph."""
+    operator = operator_on(cube(ladder.SMALL_CELLS), order, dtype)
+    cost = costs(order, operator.mesh.K, dtype)["fused"]
+    launcher = FusedLauncher(operator, session.device)
+    steps = ladder.two_steps(
+        launcher, launcher.upload(noise(operator)), no_data(launcher), small_dt(operator.face_scale)
+    )
+    steps()  # whatever is compiled at the first launch cannot be recorded
+    for name, function in (
+        ("launched by Python", steps),
+        ("graph", session.device.capture(steps)),
+    ):
+        timing = ladder.by_the_clock(function, session.device)
+        plan, subject = launcher.plan, subject_of(operator)
+        row = session.row(subject, "ladder", plan.language, plan, cost, timing)
+        yield row | {"rung": name}
+
+
 RECORDS = {
     "stage": stage_record,
     "plans": plans_record,
     "tiles": tiles_record,
     "variants": variants_record,
     "sizes": sizes_record,
+    "bases": bases_record,
     "table2": table2_record,
     "sphere": sphere_record,
     "scattering": scattering_record,
     "counters": counters_record,
     "error": error_record,
+    "ladder": ladder_record,
 }

@@ -20,7 +20,7 @@ from dgbook.gpu.timing import Timing, profiled
 from dgbook.gpu.tune import Result
 from dgbook.lab import records
 from dgbook.lab.numbers import live
-from dgbook.lab.profile import counters
+from dgbook.lab.profile import COUNTERS, COUNTS, counters
 from dgbook.lab.roofline import ceilings
 from dgbook.lab.session import Session
 from dgbook.mesh import Mesh, box
@@ -103,6 +103,38 @@ def counted(rows: Sequence[dict[str, Any]], program: str, launches: Sequence[int
         parts = [next(launched) for _ in range(number)]
         yield measured | {
             "counters": {name: float(np.mean([p[name] for p in parts])) for name in parts[0]}
+        }
+
+
+def launch_sums(rows: Sequence[dict[str, Any]], program: str, launches: Sequence[int]) -> Rows:
+    """Rows with "counters", in percent, and "counts", per degree of freedom.
+
+    Where Nsight Compute may not count, a line says so, and rows are as they were.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+    program : str
+        See `counted`.
+    launches : sequence of int
+        Kernels that each row is about: their percentages are averaged over their times, their
+        numbers added; of registers it is the largest.
+    """
+    try:
+        launched = iter(counters(program, COUNTERS | COUNTS))
+    except RuntimeError as trouble:
+        print(f"no counters: {trouble}", flush=True)
+        yield from rows
+        return
+    for measured, number in zip(rows, launches, strict=True):
+        parts = [next(launched) for _ in range(number)]
+        total = sum(p["nanoseconds"] for p in parts)
+        yield measured | {
+            "counters": {
+                name: sum(p[name] * p["nanoseconds"] for p in parts) / total for name in COUNTERS
+            },
+            "counts": {name: sum(p[name] for p in parts) / measured["dofs"] for name in COUNTS}
+            | {"registers": max(p["registers"] for p in parts)},
         }
 
 
@@ -337,7 +369,7 @@ def line(row: Mapping[str, Any], device: Device) -> str:
     duration, rate, efficiency = (
         live(row, unit, device) for unit in ("us", "GDOF/s", "efficiency")
     )
-    names = " ".join(row[key] for key in ("basis", "variant") if row.get(key))
+    names = " ".join(row[key] for key in ("basis", "variant", "rung") if row.get(key))
     extra = f" error {row['error']:.3e}" if "error" in row else f" {names}"
     return (
         f"N={row['order']} {row['dtype']} K={row['size']['K']:<8} {row['path']:13} "

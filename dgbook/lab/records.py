@@ -23,6 +23,7 @@ import numpy as np
 import dgbook
 
 CEILINGS = ("copy_TBps", "fp32_TFLOPs", "fp64_TFLOPs")
+TENSOR_CEILINGS = ("fp32_tensor_TFLOPs", "fp64_tensor_TFLOPs")
 FEWEST_SAMPLES = 20
 
 # ------------------------------------------------------------------------------------- records
@@ -44,7 +45,8 @@ class Record:
     date : str
         ISO 8601, at least the day.
     ceilings : dict
-        Of the same GPU in the same run: "copy_TBps", "fp32_TFLOPs", "fp64_TFLOPs".
+        Of the same GPU in the same run: "copy_TBps", "fp32_TFLOPs", "fp64_TFLOPs", and where
+        tensor cores were measured "fp32_tensor_TFLOPs", "fp64_tensor_TFLOPs".
     rows : tuple of dict
         One measurement each; `validate` says what a row holds. Further keys are allowed.
     """
@@ -127,6 +129,9 @@ def validate(content: Mapping[str, Any]) -> None:
     ceilings = _mapping(content, "ceilings")
     for key in CEILINGS:
         _number(ceilings, key, "ceilings.", positive=True)
+    for key in TENSOR_CEILINGS:
+        if key in ceilings:
+            _number(ceilings, key, "ceilings.", positive=True)
     rows = content.get("rows")
     if isinstance(rows, str) or not isinstance(rows, Sequence) or not rows:
         _reject("rows", rows, "at least one measurement")

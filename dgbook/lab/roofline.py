@@ -16,7 +16,13 @@ from dgbook.gpu.device import Device
 from dgbook.gpu.source import load
 from dgbook.gpu.timing import cache_bytes, measurable, measure
 from dgbook.lab.floor import Ceilings
-from dgbook.lab.probes import copy, copy_grid_stride, fma_rate
+from dgbook.lab.probes import (
+    TENSOR_CAPABILITY,
+    copy,
+    copy_grid_stride,
+    fma_rate,
+    tensor_rate,
+)
 
 COPY_SOURCE = Path(__file__).with_name("copy.cu")
 
@@ -25,9 +31,10 @@ def ceilings(device: Device | str | None = None, quick: bool = False) -> Ceiling
     """Measure a device's ceilings.
 
     On a GPU: the fastest of several copies of an array many times the L2 (one element a thread; a
-    grid that strides; 16 bytes a thread in CUDA C++; the driver's own), and chains of FMA in
-    registers. On the CPU: NumPy's copy and the matrix product of its BLAS, on as many cores as that
-    takes; they say what NumPy reaches, as the references in this book are written in it.
+    grid that strides; 16 bytes a thread in CUDA C++; the driver's own), chains of FMA in registers,
+    and products on tensor cores, where the GPU has them for fp64 and TF32. On the CPU: NumPy's copy
+    and the matrix product of its BLAS, on as many cores as that takes; they say what NumPy reaches,
+    as the references in this book are written in it.
 
     Parameters
     ----------
@@ -54,14 +61,24 @@ def _gpu_ceilings(device: Device, quick: bool) -> Ceilings:
     }
     fastest = min(seconds, key=seconds.__getitem__)
     rates = {dtype: fma_rate(device, dtype).TFLOPs for dtype in ("float32", "float64")}
+    tensor = {}
+    if device.compute_capability >= TENSOR_CAPABILITY:
+        tensor = {
+            f"fp{8 * np.dtype(dtype).itemsize}_tensor_TFLOPs": max(
+                tensor_rate(device, dtype, tiles).TFLOPs for tiles in (4, 8)
+            )
+            for dtype in rates
+        }
     return Ceilings(
         copy_TBps=2 * nbytes / seconds[fastest] * 1e-12,
         fp32_TFLOPs=rates["float32"],
         fp64_TFLOPs=rates["float64"],
         method=(
             f"Copy of {nbytes / 2**20:.0f} MiB, the fastest of {len(seconds)} kernels ({fastest}), "
-            "bytes read plus bytes written; chains of dependent FMA in registers, 8 a thread."
+            "bytes read plus bytes written; chains of dependent FMA in registers, 8 per thread; "
+            "products on tensor cores from registers, 4 or 8 sums per warp."
         ),
+        **tensor,
     )
 
 

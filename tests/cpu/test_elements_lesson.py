@@ -102,8 +102,8 @@ def verdict(lesson, tmp_path):
 @pytest.mark.parametrize("name", BLANKS)
 def test_blanks_are_blank_and_solutions_are_right(verdict, name: str) -> None:
     assert verdict(name, defining(name, blank=True)).kind == "blank"
-    found = verdict(name, defining(name, blank=False))
-    assert found.kind == "right", repr(found)
+    answer = verdict(name, defining(name, blank=False))
+    assert answer.kind == "right", repr(answer)
 
 
 @pytest.mark.parametrize("name", BLANKS[1:])
@@ -158,8 +158,8 @@ def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str)
 def test_likely_mistakes_are_told(verdict, name, old, new, kind, words) -> None:
     right = defining(name, blank=False)
     assert old in right
-    found = verdict(name, right.replace(old, new))
-    assert found.kind == kind and words.replace("`", "") in repr(found), repr(found)
+    answer = verdict(name, right.replace(old, new))
+    assert answer.kind == kind and words.replace("`", "") in repr(answer), repr(answer)
 
 
 def test_the_reader_s_functions_hold_in_three_dimensions(lesson) -> None:

@@ -6,12 +6,13 @@ import contextlib
 import numpy as np
 import pytest
 import stopped_clock
-from stopped_clock import SIMULATOR
+from stopped_clock import SESSION, SIMULATOR
 
 from dgbook.cli import maxwell as bench
 from dgbook.gpu import device
+from dgbook.gpu.timing import Timing
+from dgbook.lab import ladder, measuring, records
 from dgbook.lab import maxwell as measure
-from dgbook.lab import measuring
 from dgbook.maxwell.launch import bernstein_fused, fused
 from dgbook.maxwell.launch.fused import FusedLauncher
 from dgbook.maxwell.plan import BernsteinFusedPlan
@@ -58,6 +59,14 @@ def test_sizes_grow():
     assert rows[0]["size"]["K"] == 162
 
 
+def test_a_row_for_either_basis():
+    rows = made("bases", dtypes=("float32", "float64"))
+    assert sorted((row["dtype"], row["path"]) for row in rows) == [
+        (dtype, path) for dtype in ("float32", "float64") for path in ("bernstein", "fused")
+    ]
+    assert len({row["dofs"] for row in rows}) == 1
+
+
 def test_table_2_holds_errors(monkeypatch):
     monkeypatch.setattr(measure, "TABLE_2_END", 0.0)
     monkeypatch.setattr(measure, "TABLE_2", {475: 0.3})
@@ -68,12 +77,19 @@ def test_table_2_holds_errors(monkeypatch):
 
 
 def test_errors_stand_beside_the_times():
-    """Without tensor cores there is one way to multiply."""
-    single, double = made("error", dtypes=("float32", "float64"))
-    assert single["variant"] == double["variant"] == "ordinary units"
+    """Without tensor cores there is one way to multiply, and in each basis."""
+    rows = made("error", dtypes=("float32", "float64"))
+    variants = [(row["dtype"], row["path"], row["variant"]) for row in rows]
+    assert sorted(variants) == [
+        (dtype, path, variant)
+        for dtype in ("float32", "float64")
+        for path, variant in (("bernstein", "Bernstein"), ("fused", "ordinary units"))
+    ]
     # A rounding is 6e-8 in fp32 and 1e-16 in fp64; some hundred of them follow one another.
-    assert 6e-9 < single["error"] < 1000 * 6e-8 and 1.1e-17 < double["error"] < 1000 * 1.1e-16
-    assert all(abs(row["bias"]) < 10 * row["error"] for row in (single, double))
+    for row in rows:
+        rounding = {"float32": 6e-8, "float64": 1.1e-16}[row["dtype"]]
+        assert 0.1 * rounding < row["error"] < 1000 * rounding
+        assert abs(row["bias"]) < 10 * row["error"]
 
 
 def test_a_bias_is_a_part_of_all():
@@ -153,6 +169,84 @@ def test_the_tuner_knows_both_languages(monkeypatch):
     assert found.plan.lanes % 32 == 0 and len(found.trials) >= 5
     both = measure.tune_basis({"nodal": operator, "bernstein": other}, SIMULATOR, "numba")
     assert {"rows", "lanes"} <= set().union(*(trial.plan for trial in both.trials))
+
+
+LADDER = ["five kernels", "layout", "algebra", "fusion", "register tile", "shuffled"]
+LADDER += ["element order", "launched by Python", "graph"]
+
+
+def ladder_rows(monkeypatch, counters):
+    """The rungs in Numba; Nsight Compute is a function."""
+    all_rungs, one = ladder.rungs, FusedPlan("numba", 2, 1, 1)
+    monkeypatch.setattr(ladder, "choose", lambda *_: one)
+    monkeypatch.setattr(ladder, "shipped", lambda *_: one)
+    monkeypatch.setattr(ladder, "spellings", lambda _: ())
+    monkeypatch.setattr(ladder, "rungs", lambda *given: all_rungs(*given)[:-1])
+    monkeypatch.setattr(ladder, "SMALL_CELLS", 1)
+    monkeypatch.setattr(ladder, "by_the_clock", stopped_clock.timed)
+    monkeypatch.setattr(measuring, "counters", counters)
+    rows = list(measuring.each_part(measure.ladder_record, [1], ["float32"], 144, SESSION))
+    records.validate(stopped_clock.content("maxwell/ladder", rows))
+    return rows
+
+
+def test_the_ladder(monkeypatch):
+    """Numbers of five launches are added, percentages averaged over their times."""
+    asked = []
+
+    def counters(program, metrics):
+        asked.append(program)
+        launches = [dict.fromkeys(metrics, 1.0) for _ in range(3 * 5 + 4)]
+        launches[0] |= {"nanoseconds": 6.0, "FMA": 51.0, "registers": 40.0}
+        return launches
+
+    rows = ladder_rows(monkeypatch, counters)
+    assert [row["rung"] for row in rows] == LADDER
+    assert len({row["floor_seconds"] for row in rows[:-2]}) == 1
+    first, second = rows[0], rows[1]
+    assert first["counters"]["FMA"] == pytest.approx((6 * 51 + 4) / 10)
+    assert first["counts"]["L2"] == pytest.approx(5 / 144)
+    assert first["counts"]["registers"] == 40 and second["counts"]["registers"] == 1
+    assert "counts" not in rows[-1] and rows[-1]["size"]["K"] == 6
+    assert asked == [
+        "from dgbook.lab.maxwell import FusedPlan, launch_rungs as f; f(1, 'float32', 144, None)"
+    ]
+
+
+def test_the_ladder_where_nobody_may_count(monkeypatch, capsys):
+    def refuse(*_):
+        raise RuntimeError("no permission")
+
+    rows = ladder_rows(monkeypatch, refuse)
+    assert [row["rung"] for row in rows] == LADDER
+    assert not any("counters" in row for row in rows)
+    assert "no permission" in capsys.readouterr().out
+
+
+def test_rungs_are_launched_in_their_order(monkeypatch):
+    launched = []
+    monkeypatch.setattr(measure, "find_device", lambda *_: SIMULATOR)
+    monkeypatch.setattr(measure, "launch_counted", launched.extend)
+    rung = ladder.Rung("fusion", "mesh", FusedPlan("numba", 2, 1, 1))
+    monkeypatch.setattr(ladder, "rungs", lambda *_: [rung, ladder.Rung("layout", "vectors")])
+    measure.launch_rungs(1, "float32", 144, None)
+    assert len(launched) == 2
+    for stage in launched:
+        stage()
+
+
+def test_the_best_plan_for_tensor_cores(monkeypatch):
+    """The fastest of several; the only one is not timed."""
+    operator = measure.operator_on(measure.cube(1), 1, "float32")
+    plans = [FusedPlan("numba", rows, 1, 1) for rows in (1, 2, 3)]
+    seconds = iter([3.0, 1.0, 2.0])
+    monkeypatch.setattr(ladder, "tensor_plans", lambda *_: plans)
+    monkeypatch.setattr(measure, "stage_timing", lambda _: Timing((next(seconds),) * 20))
+    assert measure.best_tensor_plan(operator, SIMULATOR) == plans[1]
+    monkeypatch.setattr(ladder, "tensor_plans", lambda *_: plans[:1])
+    assert measure.best_tensor_plan(operator, SIMULATOR) == plans[0]
+    monkeypatch.setattr(ladder, "tensor_plans", lambda *_: [])
+    assert measure.best_tensor_plan(operator, SIMULATOR) is None
 
 
 def test_an_unknown_record_is_refused():

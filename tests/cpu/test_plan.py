@@ -137,8 +137,9 @@ def test_every_shipped_plan_is_read_and_can_run():
         if not getattr(plan, "tensor", False):
             anywhere.add((name, shape, variant))
     # Orders 1 to 9 in both languages, in CUDA C++ and acoustics 3 more; order 1, and in CUDA C++ 5
-    # and 6 more by precision, of the Bernstein basis; 0 to 6, and 1 to 6.
-    bernstein = 2 * (1 + 1) + 5 + 6
+    # and 6 more by precision, of the Bernstein basis of acoustics; 0 to 6, and 1 to 6. In CUDA C++
+    # orders 1 to 9 of Maxwell's Bernstein basis, and of the choice between its bases.
+    bernstein = 2 * (1 + 1) + 5 + 6 + 2 * 9 + 2 * 9
     assert len(first) == 2 * (9 + 9) + 2 * (12 + 9) + bernstein + (7 + 7) + (7 + 6)
     above = {key for key in first if key[1].order > 9}  # only on tensor cores
     assert anywhere == first.keys() - above and len(above) == 2 * 3

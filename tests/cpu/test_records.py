@@ -552,3 +552,21 @@ def test_samples_agree_with_the_timing_protocol():
     from dgbook.gpu import timing
 
     assert records.FEWEST_SAMPLES == timing.FEWEST_SAMPLES
+
+
+CACHED = 2 * 63e6
+"""Bytes of a working set that the L2 of the recorded GPUs still serves in part."""
+READS = 1.12
+"""Reading alone is faster than a copy by so much: HDG's product reads a matrix once."""
+SPREAD = 1.05
+"""Two runs of a memory-bound kernel, the ceiling's and the row's, differ by so much."""
+
+
+@pytest.mark.parametrize("record", records.all_records(), ids=lambda record: record.name)
+def test_no_recorded_efficiency_is_above_one(record):
+    ceiling = READS if record.name.startswith("hdg/") else SPREAD
+    unmeasured = "fp64_tensor_TFLOPs" not in record.ceilings
+    for row in record.rows:
+        on_tensor_cores = (row["plan"] or {}).get("tensor")
+        if row["efficiency"] and row["bytes"] > CACHED and not (on_tensor_cores and unmeasured):
+            assert row["efficiency"] < ceiling, row

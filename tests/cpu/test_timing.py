@@ -235,6 +235,19 @@ def test_roofline_refuses():
         Ceilings(1.0, 1.0, 0.0)
 
 
+def test_the_fastest_unit_of_a_precision_makes_the_floor():
+    both = Ceilings(4.0, 60.0, 30.0, fp32_tensor_TFLOPs=90.0, fp64_tensor_TFLOPs=50.0)
+    assert floor_seconds(1.0, 180e12, "float32", both) == pytest.approx(2.0)
+    assert floor_seconds(1.0, 180e12, "float64", both) == pytest.approx(3.6)
+    slower = replace(both, fp32_tensor_TFLOPs=45.0)  # three products in TF32 may not pay
+    assert floor_seconds(1.0, 180e12, "float32", slower) == pytest.approx(3.0)
+    assert both.ridge("float64") == pytest.approx(12.5)
+    assert both.as_dict().keys() - H.as_dict().keys() == {
+        "fp32_tensor_TFLOPs",
+        "fp64_tensor_TFLOPs",
+    }
+
+
 @pytest.mark.parametrize(
     ("memory", "l2", "quick", "expected"),
     [

@@ -78,8 +78,8 @@ def test_blanks_are_blank(lesson, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_solutions_are_right(lesson, step: str) -> None:
-    found = check(lesson[f"{step}_solution"], task(lesson, step))
-    assert found.kind == "right", repr(found)
+    verdict = check(lesson[f"{step}_solution"], task(lesson, step))
+    assert verdict.kind == "right", repr(verdict)
 
 
 def neighbors(lesson, function):
@@ -186,8 +186,8 @@ def test_filled_blanks_pass_and_are_what_later_cells_use(tmp_path) -> None:
     assert page["meeting_of"] is page["meeting"]
     assert page["links_of"] is page["connect"]
     for step in BLANKS:
-        found = check(page[step], task(page, step))
-        assert found, repr(found)
+        verdict = check(page[step], task(page, step))
+        assert verdict, repr(verdict)
 
 
 def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
@@ -223,8 +223,8 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
     ],
 )
 def test_likely_mistakes_are_told(lesson, changed, step, change, kind, words) -> None:
-    found = check(changed(f"{step}_solution", change), task(lesson, step))
-    assert found.kind == kind and words in repr(found), repr(found)
+    verdict = check(changed(f"{step}_solution", change), task(lesson, step))
+    assert verdict.kind == kind and words in repr(verdict), repr(verdict)
 
 
 def test_exercise_1_needs_a_second_barrier(lesson, changed) -> None:
@@ -233,8 +233,8 @@ def test_exercise_1_needs_a_second_barrier(lesson, changed) -> None:
         "u[k * Np + own[p]] - plus -> state[own[p]] - plus",
         "    state[i] = u[j]\n ->     state[i] = u[j]\n    cuda.syncthreads()\n",
     )
-    found = check(kernel, task(lesson, "upwind"))
-    assert found, repr(found)
+    verdict = check(kernel, task(lesson, "upwind"))
+    assert verdict, repr(verdict)
 
 
 def test_exercise_3_spares_the_face_factors(lesson) -> None:

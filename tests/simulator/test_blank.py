@@ -213,6 +213,13 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     assert X[0, 0] == 1, "what it was given stays"
 
 
+def test_each_case_of_a_function_is_looked_at():
+    also = [(2 * X[1], X[1]), (3 * X[0], X[0])]
+    assert check_function(double, 2 * X, X, also=also[:1]).kind == "right"
+    found = check_function(double, 2 * X, X, also=also)
+    assert found.kind == "wrong" and "3 of 3 values are wrong" in repr(found)
+
+
 def test_integers_are_right_to_the_last_digit():
     @jit
     def count(out):

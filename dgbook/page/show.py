@@ -175,10 +175,44 @@ def changed(old: str, new: str, *functions: Callable) -> dict[str, Any]:
     return names
 
 
+def piece(text: str, first: str = "", last: str = "") -> str:
+    """The lines of a source from one to another.
+
+    Parameters
+    ----------
+    text : str
+    first, last : str
+        What stands in the first line, and in a line from there on that is the last; by default the
+        ends of the text. A line has its line breaks on both sides, so that "\\n}" finds one that
+        begins with a brace.
+
+    Returns
+    -------
+    str
+        Moved to the left by what all its lines are indented.
+
+    Raises
+    ------
+    ValueError
+        If there is no such line.
+    """
+    lines = text.rstrip().split("\n")
+    places = [n for n, line in enumerate(lines) if first in f"\n{line}\n"]
+    if not places:
+        raise ValueError(f"first = {first!r} stands in no line")
+    ends = [n for n in range(places[0], len(lines)) if last in f"\n{lines[n]}\n"]
+    if not ends:
+        raise ValueError(f"last = {last!r} stands in no line from {first!r} on")
+    end = ends[0] if last else ends[-1]
+    return textwrap.dedent("\n".join(lines[places[0] : end + 1])) + "\n"
+
+
 def show(
     kernel: Kernel | CudaKernel | Callable | Path,
     signature: tuple | None = None,
     cc: tuple[int, int] | None = None,
+    first: str = "",
+    last: str = "",
 ) -> Shown:
     """Show a kernel's source and, under it, its registers, shared memory and spills.
 
@@ -192,13 +226,15 @@ def show(
         compiled. CUDA C++ needs none.
     cc : tuple of two ints, optional
         One compute capability; all of `CAPABILITIES` if not given.
+    first, last : str
+        A long kernel is shown piece by piece, see `piece`.
 
     Returns
     -------
     Shown
         Displays itself in a notebook and in the built page; its ``repr`` is plain text.
     """
-    text = source(kernel)
+    text = piece(source(kernel), first, last)
     if isinstance(kernel, CudaKernel):
         return Shown(kernel.name, text, "cuda", _cost(kernel, (), cc))
     if isinstance(kernel, Path):

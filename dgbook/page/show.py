@@ -175,10 +175,38 @@ def changed(old: str, new: str, *functions: Callable) -> dict[str, Any]:
     return names
 
 
+def piece(text: str, first: str = "", last: str = "") -> str:
+    """The lines of a source from one to another.
+
+    Parameters
+    ----------
+    text : str
+    first, last : str
+        What stands in the first line, and in a line from there on that is the last; by default the
+        ends of the text. Lines are moved to the left by what all of them are indented.
+
+    Raises
+    ------
+    ValueError
+        If there is no such line.
+    """
+    lines = text.rstrip().split("\n")
+    start = next((n for n, line in enumerate(lines) if first in line), None)
+    if start is None:
+        raise ValueError(f"first = {first!r} stands in no line")
+    rest = range(start, len(lines))
+    end = next((n for n in rest if last in lines[n]), None) if last else len(lines) - 1
+    if end is None:
+        raise ValueError(f"last = {last!r} stands in no line from {first!r} on")
+    return textwrap.dedent("\n".join(lines[start : end + 1])) + "\n"
+
+
 def show(
     kernel: Kernel | CudaKernel | Callable | Path,
     signature: tuple | None = None,
     cc: tuple[int, int] | None = None,
+    first: str = "",
+    last: str = "",
 ) -> Shown:
     """Show a kernel's source and, under it, its registers, shared memory and spills.
 
@@ -192,13 +220,15 @@ def show(
         compiled. CUDA C++ needs none.
     cc : tuple of two ints, optional
         One compute capability; all of `CAPABILITIES` if not given.
+    first, last : str
+        A long kernel is shown piece by piece, see `piece`.
 
     Returns
     -------
     Shown
         Displays itself in a notebook and in the built page; its ``repr`` is plain text.
     """
-    text = source(kernel)
+    text = piece(source(kernel), first, last)
     if isinstance(kernel, CudaKernel):
         return Shown(kernel.name, text, "cuda", _cost(kernel, (), cc))
     if isinstance(kernel, Path):

@@ -534,6 +534,13 @@ def sizes_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
         yield paper_row(PaperLauncher(operator, session.device), session)
 
 
+def bases_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
+    """Rows of the record maxwell/bases: a stage in one kernel in either basis, at its fastest."""
+    mesh = cube(cells_for(dofs, order))
+    yield from fused_rows(operator_on(mesh, order, dtype), session, every=False)
+    yield from bernstein_rows(operator_on(mesh, order, dtype, "bernstein"), session, every=False)
+
+
 def table2_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/table2: klockner2009, Table 2, errors of a cavity mode.
 
@@ -720,6 +727,7 @@ RECORDS = {
     "tiles": tiles_record,
     "variants": variants_record,
     "sizes": sizes_record,
+    "bases": bases_record,
     "table2": table2_record,
     "sphere": sphere_record,
     "scattering": scattering_record,

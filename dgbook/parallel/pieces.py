@@ -42,8 +42,9 @@ class Piece:
     number : int
         2 part for the edge, 2 part + 1 for the interior.
     mesh : Mesh
-        Own elements along a curve that fills space, then ``mesh.ghosts`` ghosts, sorted by their
-        piece and their number in the whole mesh. ``mesh.numbers`` are the numbers there.
+        Own elements along a curve that fills space, then ``mesh.ghosts`` ghosts, one for each face
+        that own elements have in common with other pieces, sorted by the other piece and the number
+        in the whole mesh. ``mesh.numbers`` are the numbers there.
     sends, receives : tuple of Message
         Ascending by the other piece. In `receives` elements are this piece's ghosts.
     """
@@ -132,27 +133,22 @@ def cut(mesh: Mesh, piece: np.ndarray, number: int) -> Piece | None:
         return None
     # Both sides of a message list its faces in the same order, that of the source's numbers.
     ours, theirs = _borders(mesh, piece, own)
-    ghosts = np.unique(theirs[:, 0])
-    ghosts = ghosts[np.argsort(piece[ghosts], kind="stable")]
-    part = _sub_mesh(mesh, own, ghosts)
-    order = along_a_curve(part)
-    elements = np.concatenate([own, ghosts])[order]
-    part = _sub_mesh(mesh, elements[: len(own)], ghosts)
+    theirs = theirs[np.argsort(piece[theirs[:, 0]], kind="stable")]
+    own = own[along_a_curve(_sub_mesh(mesh, own, theirs))[: len(own)]]
     here = np.full(mesh.K, -1)
-    here[elements] = np.arange(len(elements))
+    here[own] = np.arange(len(own))
+    out, source = piece[mesh.neighbors[ours[:, 0], ours[:, 1]]], piece[theirs[:, 0]]
+    ours[:, 0] = here[ours[:, 0]]
+    ghosts = np.stack([len(own) + np.arange(len(theirs)), theirs[:, 1]], axis=1)
 
     def messages(faces: np.ndarray, others: np.ndarray) -> list[tuple[int, np.ndarray]]:
         return [(int(p), faces[others == p]) for p in np.unique(others)]
 
-    out = piece[mesh.neighbors[ours[:, 0], ours[:, 1]]]
     return Piece(
         number,
-        part,
-        tuple(Message(number, p, here[f[:, 0]], f[:, 1]) for p, f in messages(ours, out)),
-        tuple(
-            Message(p, number, here[f[:, 0]], f[:, 1])
-            for p, f in messages(theirs, piece[theirs[:, 0]])
-        ),
+        _sub_mesh(mesh, own, theirs),
+        tuple(Message(number, p, f[:, 0], f[:, 1]) for p, f in messages(ours, out)),
+        tuple(Message(p, number, f[:, 0], f[:, 1]) for p, f in messages(ghosts, source)),
     )
 
 
@@ -165,29 +161,33 @@ def _borders(mesh: Mesh, piece: np.ndarray, own: np.ndarray) -> tuple[np.ndarray
     return np.stack([k, f], axis=1), theirs[np.lexsort((theirs[:, 1], theirs[:, 0]))]
 
 
-def _sub_mesh(mesh: Mesh, own: np.ndarray, ghosts: np.ndarray) -> Mesh:
-    """The mesh of some elements in that order, and of ghosts behind them.
+def _sub_mesh(mesh: Mesh, own: np.ndarray, theirs: np.ndarray) -> Mesh:
+    """The mesh of some elements in that order, and behind them a ghost for each of their faces.
 
-    Of a ghost's faces those stay linked that meet own elements; the others meet themselves, so that
-    they are no boundary and nothing jumps there.
+    A ghost is linked by that face; its others meet themselves, so that they are no boundary and
+    nothing jumps there. An element that meets own ones by two faces has two ghosts: on the edge
+    between them, each has what its own face's flux needs.
     """
-    elements = np.concatenate([own, ghosts])
-    here = np.full(mesh.K, -1, np.int32)
-    here[elements] = np.arange(len(elements))
+    elements = np.concatenate([own, theirs[:, 0]])
+    ghosts = len(own) + np.arange(len(theirs))
+    here = np.full(mesh.K, -1)
+    here[own] = np.arange(len(own))
     used, corners = np.unique(mesh.elements[elements], return_inverse=True)
 
     neighbors = mesh.neighbors[elements]
     links = np.where(neighbors < 0, -1, here[neighbors])
     faces, ways = mesh.neighbor_faces[elements], mesh.face_permutation[elements]
-    ghost = np.arange(len(elements)) >= len(own)
-    alone = ghost[:, None] & ~((links >= 0) & (links < len(own)))
+    alone = np.zeros(links.shape, bool)
+    alone[len(own) :] = True
+    alone[ghosts, theirs[:, 1]] = False
     k, f = np.nonzero(alone)
     links[k, f], faces[k, f], ways[k, f] = k, f, 0
+    links[links[ghosts, theirs[:, 1]], faces[ghosts, theirs[:, 1]]] = ghosts
 
     def local(rows: np.ndarray) -> np.ndarray:
         """Boundary faces of own elements, ascending."""
         rows = np.stack([here[rows[:, 0]], rows[:, 1]], axis=1)
-        rows = rows[(rows[:, 0] >= 0) & (rows[:, 0] < len(own))]
+        rows = rows[rows[:, 0] >= 0]
         return rows[np.lexsort((rows[:, 1], rows[:, 0]))]
 
     return Mesh(
@@ -198,9 +198,9 @@ def _sub_mesh(mesh: Mesh, own: np.ndarray, ghosts: np.ndarray) -> Mesh:
         face_permutation=ways,
         boundary={name: local(rows) for name, rows in mesh.boundary.items()},
         regions={
-            name: np.sort(here[members][here[members] >= 0])
+            name: np.flatnonzero(np.isin(elements, members))
             for name, members in mesh.regions.items()
         },
-        ghosts=len(ghosts),
+        ghosts=len(theirs),
         numbers=elements,
     )

@@ -59,6 +59,14 @@ def test_sizes_grow():
     assert rows[0]["size"]["K"] == 162
 
 
+def test_a_row_for_either_basis():
+    rows = made("bases", dtypes=("float32", "float64"))
+    assert sorted((row["dtype"], row["path"]) for row in rows) == [
+        (dtype, path) for dtype in ("float32", "float64") for path in ("bernstein", "fused")
+    ]
+    assert len({row["dofs"] for row in rows}) == 1
+
+
 def test_table_2_holds_errors(monkeypatch):
     monkeypatch.setattr(measure, "TABLE_2_END", 0.0)
     monkeypatch.setattr(measure, "TABLE_2", {475: 0.3})

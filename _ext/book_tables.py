@@ -225,17 +225,11 @@ def broken_kernels() -> dict[str, tuple[str, tuple[str, ...]]]:
         lists = [value for key, value in names.items() if key.isupper() and isinstance(value, list)]
         listed = [(place(mistake), mistake.name) for mistakes in lists for mistake in mistakes]
         several = len({where for where, _ in listed}) > 1
-        texts = names["MISTAKES"] if isinstance(names.get("MISTAKES"), dict) else {}
-        named = [f"{where}: {name}" for where in texts for name in texts[where]]
-        mistakes = (
-            [f"{where}: {name}" if several else name for where, name in listed]
-            or named
-            or [
-                cleandoc(value.__doc__).splitlines()[0].removesuffix(".")
-                for key, value in names.items()
-                if not key.startswith("_") and getattr(value, "__module__", "") == "<run_path>"
-            ]
-        )
+        mistakes = [f"{where}: {name}" if several else name for where, name in listed] or [
+            cleandoc(value.__doc__).splitlines()[0].removesuffix(".")
+            for key, value in names.items()
+            if not key.startswith("_") and getattr(value, "__module__", "") == "<run_path>"
+        ]
         about = re.split(r"[:.,]", names["__doc__"])[0].removeprefix("Wrong ")
         found[path.stem] = about[0].upper() + about[1:], tuple(mistakes)
     return found

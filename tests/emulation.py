@@ -23,7 +23,9 @@ import ctypes
 import re
 import shutil
 import subprocess
+import tempfile
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +37,9 @@ from dgbook.gpu.source import CudaKernel
 
 HEADER = Path(__file__).with_name("emulation.h")
 # Checked jumps (_FORTIFY_SOURCE) refuse those between stacks.
-OPTIONS = (
-    *("-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
-    f"-I{HEADER.parent}",
+COMPILE = (
+    *("g++", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-U_FORTIFY_SOURCE"),
+    "-fPIC",
 )
 # By how many of the largest number fused kernels may be wrong: ten times what orders 1 to 9 lose.
 ROUNDINGS = 200
@@ -50,6 +52,15 @@ def device_of(capability: tuple[int, int]) -> Device:
 
 
 needs_compiler = pytest.mark.skipif(not shutil.which("g++"), reason="g++ is not installed")
+
+
+@cache
+def compiled_header() -> tempfile.TemporaryDirectory:
+    """A folder in which g++ finds the header compiled: parsing it takes longer than a kernel."""
+    folder = tempfile.TemporaryDirectory()
+    made = Path(folder.name, f"{HEADER.name}.gch")
+    subprocess.run([*COMPILE, "-x", "c++-header", HEADER, "-o", made], check=True)
+    return folder
 
 
 def translated(code: str) -> str:
@@ -117,8 +128,8 @@ class Emulated:
         ]
         source, library = folder / "kernel.cpp", folder / "kernel.so"
         source.write_text("\n".join(lines), encoding="utf-8")
-        command = ["g++", *OPTIONS, "-shared", "-fPIC", source, "-o", library]
-        subprocess.run(command, check=True)
+        include = (f"-I{compiled_header().name}", f"-I{HEADER.parent}")
+        subprocess.run([*COMPILE, *include, "-shared", source, "-o", library], check=True)
         self.library = ctypes.CDLL(str(library))
         self.library.run.restype = ctypes.c_char_p
 

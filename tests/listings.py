@@ -10,7 +10,6 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "dgbook"
 COLUMNS = 72
 FUNCTIONS = {
-    "acoustics/reference.py": ("volume", "fluxes", "lift", "rhs"),
     "euler/reference.py": ("volume_residual", "edge_residual", "add", "slope"),
     "hdg/launch.py": ("inflate_on_cores", "contract_on_cores"),
     "hdg/local.py": ("condense",),

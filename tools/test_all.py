@@ -30,6 +30,7 @@ NO_TESTS = 5  # pytest's exit code
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",  # Numba takes all cores nonetheless: who waits there, sleeps
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "",  # empty means no: else every process compiles its imports
@@ -61,6 +62,7 @@ class Runner:
 
     output: TextIO
     workers: int
+    environment: dict[str, str] = field(default_factory=ENVIRONMENT.copy)
     cpu: float = field(default=0.0, init=False)
 
     def run(self, *command: str) -> int:
@@ -68,7 +70,7 @@ class Runner:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env=os.environ | ENVIRONMENT,
+            env=os.environ | self.environment,
             stdout=self.output,
             stderr=subprocess.STDOUT,
         )
@@ -146,6 +148,8 @@ def colab(runner: Runner) -> Outcome:
     unavailable = COLAB / "unavailable"
     if unavailable.exists():
         return Outcome(note=f"not run: {unavailable.read_text().strip()}")
+    # Where one version of Numba keeps what it has compiled, another one throws it away.
+    runner.environment["NUMBA_CACHE_DIR"] = str(COLAB / "compiled")
     python = COLAB / "bin" / "python"
     fewer = ("--kinds-once", "-k", "not rejected")
     part = pytest("colab", "tests/simulator", "tests/compile", *fewer, *SPREAD, python=python)

@@ -239,15 +239,7 @@ class Cores(CoreStage):
     def __init__(self, operator: Operator, device: Device) -> None:
         basis, dtype = operator.basis, operator.weights.dtype.name
         element = basis.element
-        super().__init__(
-            operator,
-            device,
-            dtype,
-            4,
-            element.Np,
-            operator.trace.exterior,
-            operator.trace.boundary_faces,
-        )
+        super().__init__(operator, device, dtype, 4)
         both = operator.flux == "central"
         self.kernel = _nodal_stage if isinstance(basis, NodalBasis) else _bernstein_stage
         rst_xyz, kappa, rho = (

@@ -36,8 +36,6 @@ LAUNCHERS = {
 }
 """By basis and path what makes the launcher, and the plans that it takes; the first is usual."""
 
-HOSTS = ("cpu", "reference")
-"""Devices that know every flux in both bases."""
 REFERENCE_ARRAYS = {"nodal": (8, 2), "bernstein": (10, 10)}
 """Of states, and of values on faces, that a run by the reference has at the same time: measured."""
 
@@ -132,7 +130,7 @@ class Solver(LinearSolver):
             mesh, order, basis, flux, kappa, rho, boundary, self.dtype.name
         )
         self.basis, self.jacobian = basis, self.operator.jacobian
-        if flux == "central" and basis == "bernstein" and self.device.kind not in HOSTS:
+        if flux == "central" and basis == "bernstein" and not self.device.is_host:
             raise ValueError(
                 f"flux = {flux!r} in basis {basis!r} on a device; allowed: 'upwind', 'penalty', "
                 "basis 'nodal', or the CPU"
@@ -157,7 +155,7 @@ class Solver(LinearSolver):
         each that it makes.
         """
         states, faces = 3, int(isinstance(self._plan, ElementPlan))
-        if self.device.kind in HOSTS:
+        if self.device.is_host:
             on_cores = self.device.kind == "cpu"
             states, faces = CORE_ARRAYS if on_cores else REFERENCE_ARRAYS[self.basis]
         return states * self.element.Np + faces * 4 * self.element.Nfp, 40

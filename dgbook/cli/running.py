@@ -527,8 +527,7 @@ def refuse_if_too_large(solver: NodalSolver, needs: int) -> None:
 
 def numerics(solver: NodalSolver) -> str:
     """The numerical flux and, on a GPU, the path, for `Case.about`."""
-    on_host = solver.device.kind in ("cpu", "reference")
-    kernels = "" if on_host else f", path {solver.path}"
+    kernels = "" if solver.device.is_host else f", path {solver.path}"
     return f"{solver.operator.flux} flux{kernels}"
 
 
@@ -543,8 +542,7 @@ def description(case: Case, march: March) -> str:
     mesh, element = solver.mesh, solver.element
     dofs = len(solver.fields) * mesh.K * element.Np
     kind = {2: "triangles", 3: "tetrahedra"}[mesh.dim]
-    on_host = solver.device.kind in ("cpu", "reference")
-    where = "the host's" if on_host else "the device's"
+    where = "the host's" if solver.device.is_host else "the device's"
     resumed = f", of which {march.done} are done," if march.done else ""
     return "\n".join(
         [

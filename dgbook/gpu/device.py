@@ -48,6 +48,11 @@ class Device:
     driver: str | None = None
     runtime: str | None = None
 
+    @property
+    def is_host(self) -> bool:
+        """Whether solvers compute on the processor: by compiled kernels, or the reference."""
+        return self.kind in ("cpu", "reference")
+
     def array(self, values: np.ndarray) -> Any:
         """Copy a NumPy array to this device, in C order."""
         if self.kind == "cuda":

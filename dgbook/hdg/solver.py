@@ -34,7 +34,7 @@ from dgbook.hdg.system import (
     to_device,
     to_host,
 )
-from dgbook.mesh import Mesh, nodes_xyz
+from dgbook.mesh import Mesh, inverse_permutation, nodes_xyz
 
 SHORTEST_STEP = 2.0**-10
 """Of Newton's method; a direction that needs a shorter one is useless."""
@@ -362,7 +362,7 @@ def direct(matrix: BlockMatrix, rhs: np.ndarray) -> np.ndarray:
     its residual.
     """
     order = _elimination_order(matrix.columns)
-    place = np.argsort(order)
+    place = inverse_permutation(order)
     kept = ~matrix.padded[order]
     diagonal = matrix.values[:, 0]
     scaled = np.linalg.solve(diagonal[order][:, None], matrix.values[order])

@@ -135,15 +135,7 @@ class Cores(CoreStage):
 
     def __init__(self, operator: Operator, device: Device) -> None:
         element, n, dim = operator.element, operator.system.n, operator.mesh.dim
-        super().__init__(
-            operator,
-            device,
-            operator.lift.dtype.name,
-            n,
-            element.Np,
-            operator.trace.exterior,
-            operator.trace.boundary_faces,
-        )
+        super().__init__(operator, device, operator.lift.dtype.name, n)
         matrices = [by_rows(m) for m in (*operator.derivative, operator.lift)]
         self.leading = (self.sources, self.computed)
         self.arguments = (

@@ -188,15 +188,7 @@ class Cores(CoreStage):
 
     def __init__(self, operator: Operator, device: Device) -> None:
         element, dtype = operator.element, operator.lift.dtype.name
-        super().__init__(
-            operator,
-            device,
-            dtype,
-            6,
-            element.Np,
-            operator.trace.exterior,
-            operator.trace.boundary_faces,
-        )
+        super().__init__(operator, device, dtype, 6)
         both = operator.flux == "central"
         x = map_derivatives(operator.mesh.vertices, operator.mesh.elements)
         J, epsilon, mu = (

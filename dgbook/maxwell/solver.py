@@ -151,7 +151,7 @@ class Solver(LinearSolver):
         """That of a plan, or the faster one."""
         if plan is not None:
             return "bernstein" if isinstance(plan, BernsteinFusedPlan) else "nodal"
-        if path != "fused" or self.device.kind in ("cpu", "reference"):
+        if path != "fused" or self.device.is_host:
             return "nodal"
         return faster_basis(FusedShape(self.element.order, self.dtype.name, True), self.device)
 

@@ -1,4 +1,4 @@
-"""An order of the elements in which neighbors are close: along a curve that fills space."""
+"""An order of the elements in which neighbors are close, along a curve, and the way back."""
 
 from __future__ import annotations
 
@@ -27,3 +27,10 @@ def along_a_curve(mesh: Mesh) -> np.ndarray:
             code |= (cells[:, d] >> bit & 1) << (mesh.dim * bit + d)
     along = np.argsort(code[: mesh.owned], kind="stable")
     return np.concatenate([along, np.arange(mesh.owned, mesh.K)])
+
+
+def inverse_permutation(order: np.ndarray) -> np.ndarray:
+    """Where each number from 0 to K - 1 stands in an order of them, (K,)."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return place

@@ -8,6 +8,7 @@ from numbers import Integral
 import numpy as np
 
 from .connect import face_pairs
+from .curve import inverse_permutation
 from .mesh import Mesh
 
 # METIS is asked again with more parts until none is too large; each time this much more.
@@ -77,8 +78,7 @@ def renumber(mesh: Mesh, order: np.ndarray) -> Mesh:
     order = np.asarray(order)
     if order.shape != (mesh.K,) or not np.array_equal(np.sort(order), np.arange(mesh.K)):
         raise ValueError(f"order must be a permutation of the {mesh.K} elements")
-    new_number = np.empty(mesh.K, dtype=np.int32)
-    new_number[order] = np.arange(mesh.K)
+    new_number = inverse_permutation(order.astype(np.int32))
 
     def moved(faces):
         faces = np.stack([new_number[faces[:, 0]], faces[:, 1]], axis=1)

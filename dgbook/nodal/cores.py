@@ -17,7 +17,7 @@ from numba.extending import NativeValue, models, register_model, typeof_impl, un
 
 from dgbook.arguments import check_integer
 from dgbook.gpu import Device
-from dgbook.mesh import along_a_curve
+from dgbook.mesh import along_a_curve, inverse_permutation
 from dgbook.nodal import lanes
 from dgbook.nodal.lanes import CACHE_LINE, load, store
 from dgbook.nodal.launching import MOST
@@ -262,9 +262,7 @@ class CoreLauncher(ABC):
             Where the lane's data begin, ``[number][lane]``: number of the boundary face times Nfp.
         """
         k, f = self.boundary_faces.T
-        place = np.empty(self.K, np.int64)
-        place[self.order] = np.arange(self.K)
-        block, lane = np.divmod(place[k], self.L)
+        block, lane = np.divmod(inverse_permutation(self.order)[k], self.L)
         some, number = np.unique(block * self.faces + f, return_inverse=True)
         edges = np.full(self.blocks * self.faces, -1, np.int32)
         edges[some] = np.arange(len(some))
@@ -303,9 +301,7 @@ class CoreLauncher(ABC):
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
-        place = np.empty_like(self.order)
-        place[self.order] = np.arange(self.K)
-        block, lane = np.divmod(place[elements][:, None], self.L)
+        block, lane = np.divmod(inverse_permutation(self.order)[elements][:, None], self.L)
         row = block * self.fields + np.arange(self.fields)[:, None, None]
         return (row * self.Np + nodes) * self.L + lane
 
@@ -327,6 +323,13 @@ class CoreLauncher(ABC):
 class CoreStage(CoreLauncher):
     """Stages of low-storage Runge-Kutta on processor cores, each in one sweep over the blocks.
 
+    Parameters
+    ----------
+    operator : a family's operator
+        With its `trace`.
+    device, dtype, fields
+        As of `CoreLauncher`.
+
     Attributes
     ----------
     in_place : bool
@@ -341,6 +344,12 @@ class CoreStage(CoreLauncher):
     kernel: Callable[..., None]
     leading: tuple[Any, ...]
     arguments: tuple[Any, ...]
+
+    def __init__(self, operator: Any, device: Device, dtype: str, fields: int) -> None:
+        trace = operator.trace
+        super().__init__(
+            operator, device, dtype, fields, trace.Np, trace.exterior, trace.boundary_faces
+        )
 
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
         """res = a res + dt du/dt, new = u + b res; `new` is not u.

@@ -13,7 +13,8 @@ from dgbook.element import space_dimension
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
-from dgbook.nodal.launching import StageByOneKernel
+from dgbook.mesh import inverse_permutation
+from dgbook.nodal.launching import PIECE, StageByOneKernel, pieces
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -336,9 +337,7 @@ def links_along(order: np.ndarray, trace: Trace) -> np.ndarray:
 
     In place of a ghost stands the number of its boundary face.
     """
-    place = np.empty_like(order)
-    place[order] = np.arange(trace.K)
-    place = np.append(place, np.arange(trace.ghosts))
+    place = np.append(inverse_permutation(order), np.arange(trace.ghosts))
     links = place[trace.links // WAYS] * WAYS + trace.links % WAYS
     return links[order]
 
@@ -379,10 +378,28 @@ class FusedStage(StageByOneKernel):
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
-        place = np.empty_like(self.order)
-        place[self.order] = np.arange(len(self.order))
         size, at = self._in_element()
-        return place[elements][:, None] * size + at[:, nodes]
+        return inverse_permutation(self.order)[elements][:, None] * size + at[:, nodes]
+
+    def upload(self, u: np.ndarray) -> Any:
+        """A state (fields, K, Np) on the device, which converts it, some elements at a time.
+
+        By sums that round alike everywhere, which a library's products of matrices need not.
+        """
+        state, (size, at) = self.zeros(), self._in_element()
+        place = self.device.array(inverse_permutation(self.order))
+        at = self.device.array(at[:, None, : u.shape[2]])
+        for some in pieces(u.shape[1], PIECE):
+            fields = self.device.array(u[:, some])
+            matrices = self.components(np.arange(u.shape[1])[some]).transpose(1, 2, 0)
+            columns = self.device.array(matrices[..., None]).swapaxes(0, 1)
+            values = sum(x * field for x, field in zip(columns, fields, strict=True))
+            state[place[some][:, None] * size + at] = values
+        return state
+
+    @abstractmethod
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields of some elements, (n, fields, fields) float64."""
 
     @abstractmethod
     def _in_element(self) -> tuple[int, np.ndarray]:

@@ -522,7 +522,7 @@ class EnergyWatch(Watch):
     def __init__(self, solver: NodalSolver, march: March) -> None:
         super().__init__(march)
         self.solver = solver
-        self.host = solver.device.kind in ("cpu", "reference")
+        self.host = solver.device.is_host
         self.first = march.done
         self.next = march.done + LOOK_EVERY  # when the state is copied from a device in any case
         self.kept = march.state()

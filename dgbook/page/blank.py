@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import html
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -155,7 +155,9 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
     return Verdict("right", "Right:", f"{values}, on random input.")
 
 
-def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdict:
+def check_function(
+    function: Callable[..., Any], want: Any, *args: Any, also: Iterable[Sequence[Any]] = ()
+) -> Verdict:
     """Call a reader's NumPy function and say how what it returns differs from what is right.
 
     Parameters
@@ -166,6 +168,9 @@ def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdi
         What it should return.
     *args
         What it is called with; arrays are copied.
+    also : iterable of sequences
+        More cases, each what is right and then the arguments: for a blank that one case would
+        let pass with something wrong in it. The first case that fails is told.
 
     Returns
     -------
@@ -175,6 +180,12 @@ def check_function(function: Callable[..., Any], want: Any, *args: Any) -> Verdi
     source = Source(function)
     if source.blanks():
         return _still_blank(source)
+    verdicts = [_called(function, source, *case) for case in ((want, *args), *also)]
+    return next((verdict for verdict in verdicts if not verdict), verdicts[0])
+
+
+def _called(function: Callable[..., Any], source: Source, want: Any, *args: Any) -> Verdict:
+    """One call of a reader's function, and how what it returns differs from what is right."""
     try:
         have = np.asarray(function(*(np.copy(a) if np.ndim(a) else a for a in args)), float)
     except Exception as error:  # of any kind: it is the reader's, and is told, not raised

@@ -138,20 +138,28 @@ def _written(node: ast.stmt) -> set[str]:
 def in_step(kernel: Any) -> Callable[..., None]:
     """The kernel with a barrier behind each write of shared memory, on the line of that write.
 
-    So its threads keep step as lanes of a warp mostly do, whatever barriers it lacks.
+    So its threads keep step as lanes of a warp mostly do, whatever barriers it lacks. A write in a
+    branch has its barrier behind the branch, on the line of its condition: all threads reach it.
     """
     source, function = Source(kernel), getattr(kernel, "py_func", kernel)
     names = source.shared()
 
+    def with_wait(node: ast.stmt, line: ast.AST) -> list[ast.stmt]:
+        wait = ast.parse("cuda.syncthreads()").body[0]
+        for part in ast.walk(wait):
+            ast.copy_location(part, line)
+        return [node, wait]
+
     class Guard(ast.NodeTransformer):
+        def visit_If(self, node: ast.If) -> Any:
+            statements = (s for s in ast.walk(node) if isinstance(s, ast.stmt))
+            writes = any(_written(s) & names for s in statements)
+            return with_wait(node, node.test) if writes else node
+
         def generic_visit(self, node: ast.AST) -> Any:
             node = super().generic_visit(node)
-            if isinstance(node, ast.stmt) and _written(node) & names:
-                wait = ast.parse("cuda.syncthreads()").body[0]
-                for part in ast.walk(wait):
-                    ast.copy_location(part, node)
-                return [node, wait]
-            return node
+            writes = isinstance(node, ast.stmt) and _written(node) & names
+            return with_wait(node, node) if writes else node
 
     tree = Guard().visit(source.kernel)
     tree.decorator_list, tree.lineno = [], 1

@@ -321,13 +321,15 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
     for key, peak in peaks.items():
         name, line = PEAKS[key]
         ax.plot(x, np.minimum(bandwidth * x, peak), line, color="#444444", zorder=1)
+        higher = [other for k, other in peaks.items() if (other, k) > (peak, key)]
+        below = any(other < 1.25 * peak for other in higher)  # a roof is close above this one
         ax.annotate(
             f"{name} {peak:.3g} TFLOP/s",
             (x[-1], peak),
-            xytext=(0, 3 if line != ":" else -3),  # fp64 on tensor cores may be as fast as fp32
+            xytext=(0, -3 if below else 3),
             textcoords="offset points",
             ha="right",
-            va="bottom" if line != ":" else "top",
+            va="top" if below else "bottom",
             fontsize=10,
         )
     ax.annotate(
@@ -458,6 +460,8 @@ def field_mask(fig: Figure) -> np.ndarray | None:
     fields = [artist for artist in fig.findobj(_is_field) if artist.get_visible()]
     if not fields:
         return None
+    bars = [ax._colorbar for ax in fig.axes if hasattr(ax, "_colorbar")]
+    fields += [end for bar in bars for end in bar._extend_patches]  # arrows beyond the limits
     others = [child for ax in fig.axes for child in ax.get_children() if child not in fields]
     others = [artist for artist in [*others, *fig.legends, *fig.texts] if artist.get_visible()]
     engine = fig.get_layout_engine()

@@ -183,7 +183,13 @@ def piece(text: str, first: str = "", last: str = "") -> str:
     text : str
     first, last : str
         What stands in the first line, and in a line from there on that is the last; by default the
-        ends of the text. Lines are moved to the left by what all of them are indented.
+        ends of the text. A line has its line breaks on both sides, so that "\\n}" finds one that
+        begins with a brace.
+
+    Returns
+    -------
+    str
+        Moved to the left by what all its lines are indented.
 
     Raises
     ------
@@ -191,14 +197,14 @@ def piece(text: str, first: str = "", last: str = "") -> str:
         If there is no such line.
     """
     lines = text.rstrip().split("\n")
-    start = next((n for n, line in enumerate(lines) if first in line), None)
-    if start is None:
+    places = [n for n, line in enumerate(lines) if first in f"\n{line}\n"]
+    if not places:
         raise ValueError(f"first = {first!r} stands in no line")
-    rest = range(start, len(lines))
-    end = next((n for n in rest if last in lines[n]), None) if last else len(lines) - 1
-    if end is None:
+    ends = [n for n in range(places[0], len(lines)) if last in f"\n{lines[n]}\n"]
+    if not ends:
         raise ValueError(f"last = {last!r} stands in no line from {first!r} on")
-    return textwrap.dedent("\n".join(lines[start : end + 1])) + "\n"
+    end = ends[0] if last else ends[-1]
+    return textwrap.dedent("\n".join(lines[places[0] : end + 1])) + "\n"
 
 
 def show(

@@ -302,7 +302,7 @@ WRONG = [
         "changes": [
             (
                 "answer-6-2",
-                "tools.impose(*whole, columns, p.given, p.data)",
+                "tools.impose(*whole, columns, parts.given, parts.data)",
                 "whole",
             ),
         ],

@@ -89,8 +89,8 @@ def said(code: str) -> Iterator[str]:
             elif token.string.strip() and token.string not in ("+=", "text", "(", ")"):
                 yield together
                 together = ""
-    except tokenize.TokenError:  # a blank for the reader, or a magic command
-        pass
+    except (tokenize.TokenError, IndentationError):
+        pass  # a blank for the reader, a magic command, or a piece of CUDA C++
     yield together
 
 

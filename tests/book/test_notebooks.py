@@ -19,7 +19,27 @@ CELL_LINES, KERNEL_LINES, COLUMNS = 25, 60, 80
 CODE_CELLS = (20, 30)
 WORDS, WORDS_ALLOWED = (1800, 2500), (1500, 3000)
 # Lessons, written anew, are shorter, and most of their code is the reader's own or folded.
-LESSONS = ("01_", "01b_", "02_", "03_triangles_", "03b_", "04_", "04b_", "06_", "06b_")
+LESSONS = (
+    "01_",
+    "01b_",
+    "02_",
+    "03_triangles_",
+    "03b_",
+    "04_",
+    "04b_",
+    "05_",
+    "05b_",
+    "06_",
+    "06b_",
+    "07_",
+    "07b_",
+    "08_",
+    "08b_",
+    "09_",
+    "09b_",
+    "11_",
+    "11b_",
+)
 LESSON_WORDS, LESSON_LINES, SEEN_COLUMNS = (1200, 2000), 150, 72
 # Text in front of which a path of somebody's machine begins.
 MACHINE = re.compile(r"(?<![\w.:/])(/(home|root|work|tmp|Users|content|mnt)/|[A-Z]:\\\\?Users)")

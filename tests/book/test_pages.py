@@ -283,7 +283,7 @@ def test_keyboard_reaches_the_text_and_shows_where_it_is(browser: Browser, addre
     ("word", "where"),
     [
         ("vandermonde", "Notation"),
-        ("make_bern_optimal", "8. Make the matrices sparse"),
+        ("lift_inward", "8b. Kernels for a sparse basis"),
         ("xyzzyplugh", None),
     ],
 )

@@ -63,8 +63,8 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
 def test_products_are_those_of_the_algebra(dtype, cc, instruction, volume, face):
     """6 products with an entry of D and one with an entry of LIFT; three for each of fp32."""
     shape, plan = Shape(4, dtype), shipped(FusedPlan, Shape(4, dtype), cc)
-    found = compile(kernel(shape, replace(plan, nodes_inline=1, unroll=1)), (), cc)
-    count = len(re.findall(rf"mma\.sync\.\S*{instruction}", found.ptx))
+    compiled = compile(kernel(shape, replace(plan, nodes_inline=1, unroll=1)), (), cc)
+    count = len(re.findall(rf"mma\.sync\.\S*{instruction}", compiled.ptx))
     assert count == volume + 4 * face
 
 

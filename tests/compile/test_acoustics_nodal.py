@@ -43,15 +43,15 @@ def test_default_plans_fit_the_machine(threads, name, order, dtype, held):
     """Four fields of a node, or two or four rows of a column, come from shared memory at once."""
     shape = Shape(order, dtype)
     plan = (NodePlan if threads == "node" else ElementPlan).default(Shape(order, dtype))
-    found = report(held, name, order, plan, dtype)
-    assert (found.fp64_instructions > 0) == (dtype == "float64")
-    assert found.registers <= REGISTERS[threads][name], found
-    assert found.shared_bytes == plan.shared_bytes(shape).get(name, 0)
+    compiled = report(held, name, order, plan, dtype)
+    assert (compiled.fp64_instructions > 0) == (dtype == "float64")
+    assert compiled.registers <= REGISTERS[threads][name], compiled
+    assert compiled.shared_bytes == plan.shared_bytes(shape).get(name, 0)
     block = plan.block(shape)[name]
-    assert found.blocks_per_multiprocessor(block) * block >= 480
+    assert compiled.blocks_per_multiprocessor(block) * block >= 480
     wide = r"ld\.shared\.v4\.[fb]32" if dtype == "float32" else r"ld\.shared\.v2\.[fb]64"
-    assert bool(re.search(wide, found.ptx)) == (name != "flux")
-    assert not re.search(r"ld\.shared\.[fb](32|64)", found.ptx), "a word loaded alone"
+    assert bool(re.search(wide, compiled.ptx)) == (name != "flux")
+    assert not re.search(r"ld\.shared\.[fb](32|64)", compiled.ptx), "a word loaded alone"
 
 
 @pytest.mark.parametrize("name", ["volume", "lift"])
@@ -59,14 +59,14 @@ def test_as_many_accumulators_as_a_plan_may_have_stay_in_registers(name, held):
     """96 of fp64: 8 rows of D, or 24 of the lift."""
     plan = ElementPlan(64, 64, 1, 8, 24)
     assert not plan.illegal(Shape(4, "float64"))
-    found = report(held, name, 4, plan, "float64")
-    assert found.blocks_per_multiprocessor(64) >= 3
+    compiled = report(held, name, 4, plan, "float64")
+    assert compiled.blocks_per_multiprocessor(64) >= 3
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_left_beside_matrix_products_is_small(dtype, held):
     """The kernel of `dgbook.lab.rivals.acoustics.ProductStage`."""
     real, scalar = np.empty(1, dtype), np.dtype(dtype).type(0)
-    found = held(make_combine(Shape(3, dtype)), (real,) * 6 + (scalar,) * 3, dtype)
-    assert (found.fp64_instructions > 0) == (dtype == "float64")
-    assert found.registers <= 64 and found.shared_bytes == 0
+    compiled = held(make_combine(Shape(3, dtype)), (real,) * 6 + (scalar,) * 3, dtype)
+    assert (compiled.fp64_instructions > 0) == (dtype == "float64")
+    assert compiled.registers <= 64 and compiled.shared_bytes == 0

@@ -37,13 +37,13 @@ def report(registers=32, shared_bytes=0, cc=(9, 0)):
 
 
 def test_saxpy_needs_nothing_special(cc, held):
-    found = held(make_saxpy(f4, f4(3)), (f4(2), X4, X4))
-    assert found.name == "saxpy"
-    assert found.cc == cc
-    assert 8 <= found.registers <= 32
-    assert found.shared_bytes == 0
-    assert found.constant_bytes == 0
-    assert f".target sm_{cc[0]}{cc[1]}" in found.ptx
+    compiled = held(make_saxpy(f4, f4(3)), (f4(2), X4, X4))
+    assert compiled.name == "saxpy"
+    assert compiled.cc == cc
+    assert 8 <= compiled.registers <= 32
+    assert compiled.shared_bytes == 0
+    assert compiled.constant_bytes == 0
+    assert f".target sm_{cc[0]}{cc[1]}" in compiled.ptx
 
 
 def test_a_literal_promotes_fp32_to_fp64(cc):
@@ -94,9 +94,9 @@ def test_an_array_with_indices_of_run_time_goes_to_the_stack(cc):
         for i in range(64):
             counts[i] = bins[i]
 
-    found = compile(histogram, (np.zeros(1, np.int32), X4), cc)
-    assert 64 * 4 <= found.stack_bytes < 64 * 4 + 64
-    assert found.spill_bytes == 0
+    compiled = compile(histogram, (np.zeros(1, np.int32), X4), cc)
+    assert 64 * 4 <= compiled.stack_bytes < 64 * 4 + 64
+    assert compiled.spill_bytes == 0
 
 
 @pytest.mark.parametrize("n", [1, 33, 1000])
@@ -194,9 +194,9 @@ def test_device_functions_for_one_capability_after_another():
         x[0] = norm(x[1], x[2])
 
     for cc in ((9, 0), (7, 5), (8, 0)):
-        found = compile(use, (X4,), cc)
-        assert found.fp64_instructions == 0
-        assert f"sm_{cc[0]}{cc[1]}" in found.ptx
+        compiled = compile(use, (X4,), cc)
+        assert compiled.fp64_instructions == 0
+        assert f"sm_{cc[0]}{cc[1]}" in compiled.ptx
 
 
 def test_an_fp64_device_function_is_counted():
@@ -250,8 +250,8 @@ def test_examples_of_all_kinds():
         if flag:
             x[0] = grid[n, 0] * real + pair[0][0] * pair[1]
 
-    found = compile(take, (np.zeros((2, 2)), (X4, 2), 3, 1.5, True, np.zeros((), np.int8)[None]))
-    assert ".visible .entry" in found.ptx
+    compiled = compile(take, (np.zeros((2, 2)), (X4, 2), 3, 1.5, True, np.zeros((), np.int8)[None]))
+    assert ".visible .entry" in compiled.ptx
 
 
 def test_an_example_need_not_be_contiguous_or_writeable():
@@ -342,9 +342,9 @@ def test_occupancy_of_a_compiled_kernel():
         cuda.syncthreads()
         x[cuda.threadIdx.x] = s[x.size]
 
-    found = compile(hold, (X4,), (7, 5))
-    assert found.occupancy(128) == 2 * 4 / 32  # two blocks of 32 KB
-    assert found.occupancy(128, 1) == 1 * 4 / 32
+    compiled = compile(hold, (X4,), (7, 5))
+    assert compiled.occupancy(128) == 2 * 4 / 32  # two blocks of 32 KB
+    assert compiled.occupancy(128, 1) == 1 * 4 / 32
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1025])

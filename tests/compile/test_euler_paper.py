@@ -55,20 +55,20 @@ def sample():
 
 @pytest.mark.parametrize(("name", "dtype", "order", "cc"), sample())
 def test_the_papers_plan_fits_the_machine(name, dtype, order, cc):
-    found = report(name, order, dtype, cc)
-    assert found.registers <= REGISTERS[name, dtype][order], found
-    assert found.spill_bytes <= SPILLS.get((name, dtype, order), 0), found
-    assert (found.spill_bytes > 0) == ((name, dtype, order) in SPILLS), found
-    assert found.stack_bytes <= found.spill_bytes, "all arrays are in registers, or spilled"
-    assert (found.fp64_instructions > 0) == (dtype == "float64"), found
-    assert found.shared_bytes == 0
+    compiled = report(name, order, dtype, cc)
+    assert compiled.registers <= REGISTERS[name, dtype][order], compiled
+    assert compiled.spill_bytes <= SPILLS.get((name, dtype, order), 0), compiled
+    assert (compiled.spill_bytes > 0) == ((name, dtype, order) in SPILLS), compiled
+    assert compiled.stack_bytes <= compiled.spill_bytes, "all arrays are in registers, or spilled"
+    assert (compiled.fp64_instructions > 0) == (dtype == "float64"), compiled
+    assert compiled.shared_bytes == 0
 
 
 @pytest.mark.parametrize("flux", ["rusanov", "hllc"])
 def test_the_other_fluxes_compute_in_their_precision(flux):
-    found = report("face", 2, "float32", (9, 0), flux)
-    assert found.fp64_instructions == found.spill_bytes == found.stack_bytes == 0
-    assert found.registers <= 104
+    compiled = report("face", 2, "float32", (9, 0), flux)
+    assert compiled.fp64_instructions == compiled.spill_bytes == compiled.stack_bytes == 0
+    assert compiled.registers <= 104
 
 
 def test_tables_lie_in_constant_memory_or_not():
@@ -84,8 +84,8 @@ def test_tables_lie_in_constant_memory_or_not():
 def test_atomic_additions_are_atomic():
     """2 x 4 fields x 3 nodes of an edge; none where left and right are stored apart."""
     plan = PaperPlan(race="atomic", concurrent=False)
-    found = report("face", 2, "float32", (8, 0), plan=plan)
-    assert len(re.findall(r"(?:atom|red)\S*\.add\.f32", found.ptx)) == 24
+    compiled = report("face", 2, "float32", (8, 0), plan=plan)
+    assert len(re.findall(r"(?:atom|red)\S*\.add\.f32", compiled.ptx)) == 24
     assert not re.search(r"\b(?:atom|red)\.", report("face", 2, "float32", (8, 0)).ptx)
 
 
@@ -96,7 +96,7 @@ def test_atomic_additions_are_atomic():
 def test_registers_are_limited(threads, limit, most):
     """By the plan, and so that a block of 512 threads can be launched."""
     plan = PaperPlan(threads=threads, max_registers=limit)
-    found = report("face", 2, "float64", (9, 0), plan=plan)
-    assert found.registers <= most
-    assert (found.spill_bytes > 0) == (most < 170)
-    assert found.blocks_per_multiprocessor(threads) >= 1
+    compiled = report("face", 2, "float64", (9, 0), plan=plan)
+    assert compiled.registers <= most
+    assert (compiled.spill_bytes > 0) == (most < 170)
+    assert compiled.blocks_per_multiprocessor(threads) >= 1

@@ -28,11 +28,11 @@ def test_kernels(dtype, cc):
         VECTOR: np.empty(1, dtype),
     }
     for name, kernel in arnoldi_kernels(dtype, THREADS).items():
-        found = compile(kernel, tuple(kinds[kind] for kind in SIGNATURES[name]), cc)
-        assert found.spill_bytes == found.stack_bytes == 0, found
+        report = compile(kernel, tuple(kinds[kind] for kind in SIGNATURES[name]), cc)
+        assert report.spill_bytes == report.stack_bytes == 0, report
         if dtype == "float32":
-            assert found.fp64_instructions == 0, found
-        assert found.blocks_per_multiprocessor(THREADS) >= 3, found
+            assert report.fp64_instructions == 0, report
+        assert report.blocks_per_multiprocessor(THREADS) >= 3, report
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -40,8 +40,8 @@ def test_kernels(dtype, cc):
 def test_sparse_products(lanes, rest, dtype):
     numbers, vector = np.empty(1, np.int32), np.empty(1, dtype)
     arguments = numbers, numbers, vector, vector, vector, vector
-    found = compile(make_csr(dtype, lanes, rest), arguments, (9, 0))
-    assert found.spill_bytes == found.stack_bytes == 0, found
+    report = compile(make_csr(dtype, lanes, rest), arguments, (9, 0))
+    assert report.spill_bytes == report.stack_bytes == 0, report
     if dtype == "float32":
-        assert found.fp64_instructions == 0, found
-    assert found.blocks_per_multiprocessor(128) >= 12, found
+        assert report.fp64_instructions == 0, report
+    assert report.blocks_per_multiprocessor(128) >= 12, report

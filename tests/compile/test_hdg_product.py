@@ -46,12 +46,12 @@ def report(m, blocks, dtype, plan, cc=(9, 0), name=None):
 )
 def test_numba_kernels(name, dtype, cc):
     plan = Plan("paper" if name in ("inflate", "contract") else name)
-    found = report(8, 5, dtype, plan, cc, name)
-    assert found.spill_bytes == found.stack_bytes == 0, found
+    compiled = report(8, 5, dtype, plan, cc, name)
+    assert compiled.spill_bytes == compiled.stack_bytes == 0, compiled
     if dtype == "float32":
-        assert found.fp64_instructions == 0, found
-    assert found.shared_bytes == plan.shared_bytes(Shape(8, 5, dtype))
-    assert found.blocks_per_multiprocessor(plan.threads) >= 3, found
+        assert compiled.fp64_instructions == 0, compiled
+    assert compiled.shared_bytes == plan.shared_bytes(Shape(8, 5, dtype))
+    assert compiled.blocks_per_multiprocessor(plan.threads) >= 3, compiled
 
 
 @pytest.mark.parametrize(("m", "blocks", "dtype"), SIZES)
@@ -60,15 +60,15 @@ def test_cuda_kernels(method, m, blocks, dtype):
     """As many blocks a multiprocessor as the plan says, as far as shared memory allows."""
     shape = Shape(m, blocks, dtype)
     plan = Plan.default(shape, None, method)
-    found = report(m, blocks, dtype, plan)
-    assert found.spill_bytes == found.stack_bytes == 0, found
+    compiled = report(m, blocks, dtype, plan)
+    assert compiled.spill_bytes == compiled.stack_bytes == 0, compiled
     if dtype == "float32":
-        assert found.fp64_instructions == 0, found
+        assert compiled.fp64_instructions == 0, compiled
     nbytes = plan.shared_bytes(shape)
-    assert found.shared_bytes == (nbytes if method == "wide" else 0)
+    assert compiled.shared_bytes == (nbytes if method == "wide" else 0)
     dynamic = nbytes if method == "bulk" else 0
-    resident = found.blocks_per_multiprocessor(plan.threads, dynamic)
-    assert resident >= (plan.resident if method == "wide" else 3), found
+    resident = compiled.blocks_per_multiprocessor(plan.threads, dynamic)
+    assert resident >= (plan.resident if method == "wide" else 3), compiled
 
 
 def test_plans_for_the_tuner_spill_nothing():
@@ -81,15 +81,15 @@ def test_plans_for_the_tuner_spill_nothing():
     ]
     assert len(candidates) == 4
     for plan in candidates:
-        found = report(15, 7, "float64", plan)
-        assert found.spill_bytes == found.stack_bytes == 0, found
-        assert found.blocks_per_multiprocessor(plan.threads) >= plan.resident
+        compiled = report(15, 7, "float64", plan)
+        assert compiled.spill_bytes == compiled.stack_bytes == 0, compiled
+        assert compiled.blocks_per_multiprocessor(plan.threads) >= plan.resident
 
 
 @pytest.mark.parametrize("cc", [(7, 5), (8, 0)])
 def test_wide_loads_of_older_devices(cc):
-    found = report(8, 5, "float32", Plan.default(Shape(8, 5, "float32")), cc)
-    assert found.spill_bytes == found.stack_bytes == found.fp64_instructions == 0, found
+    compiled = report(8, 5, "float32", Plan.default(Shape(8, 5, "float32")), cc)
+    assert compiled.spill_bytes == compiled.stack_bytes == compiled.fp64_instructions == 0, compiled
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

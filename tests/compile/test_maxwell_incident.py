@@ -33,9 +33,9 @@ def test_control_points_of_a_plane_wave_fit_the_machine(shape, stack, cc):
     """Signals of a block's nodes are shared; fp64 is for them and for a sum of each point."""
     double, long, real = np.empty(1), np.empty(1, np.int64), np.empty(1, np.float32)
     signature = (long, double, double, real, long, *[1.0] * 4, real)
-    found = compile(make_incident_points(10, shape, "float32", 12), signature, cc)
-    assert found.spill_bytes == 0 and found.shared_bytes == 12 * 10 * 8, found
-    assert found.stack_bytes <= stack and found.registers <= 48, found
+    compiled = compile(make_incident_points(10, shape, "float32", 12), signature, cc)
+    assert compiled.spill_bytes == 0 and compiled.shared_bytes == 12 * 10 * 8, compiled
+    assert compiled.stack_bytes <= stack and compiled.registers <= 48, compiled
 
 
 def test_a_tick_counts_with_integers(held):

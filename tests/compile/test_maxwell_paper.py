@@ -58,14 +58,14 @@ def test_default_plans_fit_the_machine(name, order, dtype, cc):
         "differentiate": (plan.differentiate,),
         "assemble": (),
     }
-    found = report(name, shape, cc, *options[name])
-    assert found.spill_bytes == found.stack_bytes == 0, found
-    assert (found.fp64_instructions > 0) == (dtype == "float64"), found
-    assert found.registers <= REGISTERS[name], found
+    compiled = report(name, shape, cc, *options[name])
+    assert compiled.spill_bytes == compiled.stack_bytes == 0, compiled
+    assert (compiled.fp64_instructions > 0) == (dtype == "float64"), compiled
+    assert compiled.registers <= REGISTERS[name], compiled
     threads = 256 if name == "assemble" else block(getattr(plan, name), shape)
-    assert found.blocks_per_multiprocessor(threads) >= 2
+    assert compiled.blocks_per_multiprocessor(threads) >= 2
     if name != "assemble":
-        assert found.shared_bytes == getattr(plan, name).shared_bytes(shape)
+        assert compiled.shared_bytes == getattr(plan, name).shared_bytes(shape)
 
 
 def block(plan, shape):
@@ -91,12 +91,12 @@ def test_accumulators_stay_in_registers(name, plan, dtype, cc):
     """Up to the limit of `illegal`, 24 of them; (19, 2, 3) is the paper's choice at order 4."""
     shape = shape_of(4, dtype)
     assert not plan.illegal(shape)
-    found = report(name, shape, cc, plan)
-    assert found.spill_bytes == found.stack_bytes == 0, found
-    assert (found.fp64_instructions > 0) == (dtype == "float64"), found
-    assert found.shared_bytes == plan.shared_bytes(shape)
-    assert found.registers <= 168
-    assert found.blocks_per_multiprocessor(block(plan, shape)) >= 1
+    compiled = report(name, shape, cc, plan)
+    assert compiled.spill_bytes == compiled.stack_bytes == 0, compiled
+    assert (compiled.fp64_instructions > 0) == (dtype == "float64"), compiled
+    assert compiled.shared_bytes == plan.shared_bytes(shape)
+    assert compiled.registers <= 168
+    assert compiled.blocks_per_multiprocessor(block(plan, shape)) >= 1
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,6 @@ def test_accumulators_stay_in_registers(name, plan, dtype, cc):
 )
 def test_values_of_inline_microblocks_come_in_wide_loads(kind, name, dtype, wide):
     """16 bytes at a time from shared memory: no value is loaded alone."""
-    found = report(name, shape_of(4, dtype), (8, 0), kind("field", 1, 4))
-    assert re.search(rf"ld\.shared\.{wide}", found.ptx)
-    assert not re.search(r"ld\.shared\.[fb](32|64)", found.ptx)
+    compiled = report(name, shape_of(4, dtype), (8, 0), kind("field", 1, 4))
+    assert re.search(rf"ld\.shared\.{wide}", compiled.ptx)
+    assert not re.search(r"ld\.shared\.[fb](32|64)", compiled.ptx)

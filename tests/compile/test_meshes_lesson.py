@@ -47,7 +47,7 @@ def arguments(kernel: Kernel) -> tuple:
     """One of each that the kernel's parameters ask for, by their names."""
     real, whole = np.float32, np.int32
     given = {name: np.empty(1, real) for name in ("u", "res", "new")}
-    given |= {name: np.empty((1, 1), real) for name in ("L", "LT", "F", "speeds")}
+    given |= {name: np.empty((1, 1), real) for name in ("L", "LT", "FsF", "c")}
     given |= {name: np.empty((1, 1, 1), real) for name in ("D", "DT")}
     given |= {name: np.empty((1, 1), whole) for name in ("links", "meets")}
     given["own"] = np.empty(1, whole)

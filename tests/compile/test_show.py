@@ -12,7 +12,7 @@ import dgbook.lab
 from dgbook.check.compile import CompilerNotFoundError, Report
 from dgbook.gpu import cuda, jit
 from dgbook.gpu.source import load
-from dgbook.page.show import DARK, LIGHT, describe, show, source
+from dgbook.page.show import DARK, LIGHT, describe, piece, show, source
 
 COPY = Path(dgbook.lab.__file__).with_name("copy.cu")
 X = np.zeros(4, np.float32)
@@ -38,6 +38,17 @@ def scale(x):
     if i < x.size:
         x[i] *= factor  # in place
 """
+
+
+def test_a_long_kernel_is_shown_piece_by_piece() -> None:
+    """From one line to another, both found by what stands in them, and moved to the left."""
+    assert show(SCALE, first="i = ", last="if i").text == "i = cuda.grid(1)\nif i < x.size:\n"
+    assert piece("a {\n  b}\n}\n}", last="\n}") == "a {\n  b}\n}\n"
+    assert piece("a\n  b\n    c\n", first="b") == "b\n  c\n"
+    with pytest.raises(ValueError, match="first = 'e'"):
+        piece("a\nb\n", first="e")
+    with pytest.raises(ValueError, match="last = 'a'"):
+        piece("a\nb\n", first="b", last="a")
 
 
 class Text(HTMLParser):

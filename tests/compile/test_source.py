@@ -31,13 +31,13 @@ class OnGpu:
 
 
 def test_copy_moves_16_bytes_an_access(cc, held):
-    found = held(load(COPY, "copy"))
-    assert len(re.findall(r"ld\.global\.v4\.[bfu]32", found.ptx)) == 4
-    assert len(re.findall(r"st\.global\.v4\.[bfu]32", found.ptx)) == 4
-    assert not re.search(r"(ld|st)\.global\.[bfu]", found.ptx)
+    report = held(load(COPY, "copy"))
+    assert len(re.findall(r"ld\.global\.v4\.[bfu]32", report.ptx)) == 4
+    assert len(re.findall(r"st\.global\.v4\.[bfu]32", report.ptx)) == 4
+    assert not re.search(r"(ld|st)\.global\.[bfu]", report.ptx)
     # four vectors of four words are held at once
-    assert found.registers >= 16
-    assert found.occupancy(256) >= 0.75
+    assert report.registers >= 16
+    assert report.occupancy(256) >= 0.75
 
 
 def test_a_macro_says_the_precision(cc, held):

@@ -52,10 +52,10 @@ def verdict(item):
 
 
 def test_a_bernstein_row_has_four_nonzeros():
-    found = verdict("figure1")
-    assert found.word == MATCHES and len(found.compared) == 1
+    answer = verdict("figure1")
+    assert answer.word == MATCHES and len(answer.compared) == 1
     for N in range(1, 10):
-        ours = found.ours.rows[f"N = {N}"]
+        ours = answer.ours.rows[f"N = {N}"]
         assert ours["Bernstein nonzeros"] == 4 * math.comb(N + 2, 3)
         assert ours["Bernstein nonzeros"] < ours["nodal nonzeros"] < ours["entries"]
 
@@ -69,9 +69,9 @@ def test_the_lift_and_its_sweep():
 
 
 def test_conditions_are_half_an_order_of_magnitude_apart():
-    found = verdict("figure4")
-    assert found.word == MATCHES
-    ours = found.ours.rows
+    answer = verdict("figure4")
+    assert answer.word == MATCHES
+    ours = answer.ours.rows
     for N in range(1, 10):  # lemma A.6
         assert ours[f"N = {N}"]["L_0"] == pytest.approx((N + 1) * (N + 3) / (2 * N + 3))
     assert ours["N = 9"]["Bernstein derivative"] < 3 < 100 < ours["N = 9"]["nodal derivative"]
@@ -90,9 +90,9 @@ def test_errors_are_read_at_the_end_and_at_their_largest(kept):
             more = {"times": [0.0, 25.0, 50.0], "errors": [scale / 9, 2 * scale, scale * N]}
             rows.append(row("paper", name, N, 1e-3, 1536) | more)
     kept("acoustics/error", rows)
-    found = verdict("figure6")
-    assert found.word == MATCHES and found.ours.rows["mesh"] == {"elements": 1536}
-    ours = found.ours.rows["N = 7"]
+    answer = verdict("figure6")
+    assert answer.word == MATCHES and answer.ours.rows["mesh"] == {"elements": 1536}
+    ours = answer.ours.rows["N = 7"]
     assert (ours["t"], ours["nodal, at the end"]) == (50, pytest.approx(28e-6))
     assert ours["Bernstein over nodal"] == pytest.approx(0.25)
 
@@ -110,13 +110,13 @@ def test_shares_are_of_the_whole_stage():
 
 @pytest.mark.usefixtures("parts")
 def test_speed_ups_are_quotients():
-    found = verdict("figure8")
-    assert found.word == DIFFERS and len(found.compared) == 1
-    ours = found.ours.rows["N = 4"]
+    answer = verdict("figure8")
+    assert answer.word == DIFFERS and len(answer.compared) == 1
+    ours = answer.ours.rows["N = 4"]
     assert ours["volume, Bernstein over NPT nodal"] == pytest.approx(2.2)
     assert ours["surface, optimal Bernstein over EPT nodal"] == pytest.approx(3)
     assert ours["total, optimal Bernstein over NPT nodal"] == pytest.approx(4.4)
-    assert found.ours.rows["surface, at low orders"]["Bernstein over NPT"] == pytest.approx(2.2)
+    assert answer.ours.rows["surface, at low orders"]["Bernstein over NPT"] == pytest.approx(2.2)
 
 
 @pytest.mark.usefixtures("parts")

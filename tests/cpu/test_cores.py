@@ -7,7 +7,7 @@ import lanes_in_numpy
 import numba
 import numpy as np
 import pytest
-from broken.cores import MISTAKES
+from broken import cores as broken
 
 from dgbook import acoustics, euler, linear, maxwell
 from dgbook.element import NodalElement
@@ -306,10 +306,8 @@ def test_the_texts_run_as_python(family):
         assert off(family, Cores, operator, "float64") < allowed(2)
 
 
-@pytest.mark.parametrize(
-    ("family", "name"), [(family, name) for family in MISTAKES for name in MISTAKES[family]]
-)
-def test_wrong_kernels_are_refused(family, name):
-    Cores = lanes_in_numpy.launcher(family, *MISTAKES[family][name])
+@pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
+def test_wrong_kernels_are_refused(mistake):
+    family, Cores = mistake.family, mistake.make()
     errors = [off(family, Cores, operator, "float64") for operator in _cases(family)]
     assert not max(errors) < 1e3 * allowed(2)

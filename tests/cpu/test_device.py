@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dgbook import hdg, swept
-from dgbook.gpu import Kernel, device, jit, versions
-from dgbook.gpu.device import diagnose
+from dgbook.gpu import Device, Kernel, device, jit, versions
+from dgbook.gpu.device import KINDS, diagnose
 
 WORKS = ("works", "")
 
@@ -102,6 +102,11 @@ def test_cuda_without_a_gpu_says_the_way_out():
         pytest.skip("there is a GPU here")
     with pytest.raises(RuntimeError, match="driver"):
         device("cuda")
+
+
+def test_the_host_computes_on_the_cpu_and_for_the_reference():
+    kinds = [kind for kind in KINDS if kind != "auto"]
+    assert [kind for kind in kinds if Device(kind, "", "").is_host] == ["cpu", "reference"]
 
 
 @pytest.mark.parametrize("kind", ["cpu", "simulator"])

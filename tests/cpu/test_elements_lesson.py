@@ -102,8 +102,8 @@ def verdict(lesson, tmp_path):
 @pytest.mark.parametrize("name", BLANKS)
 def test_blanks_are_blank_and_solutions_are_right(verdict, name: str) -> None:
     assert verdict(name, defining(name, blank=True)).kind == "blank"
-    found = verdict(name, defining(name, blank=False))
-    assert found.kind == "right", repr(found)
+    answer = verdict(name, defining(name, blank=False))
+    assert answer.kind == "right", repr(answer)
 
 
 @pytest.mark.parametrize("name", BLANKS[1:])
@@ -121,10 +121,12 @@ def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str)
 @pytest.mark.parametrize(
     ("name", "old", "new", "kind", "words"),
     [
-        ("exponents", "sum(a) <= N", "sum(a) < N", "wrong", "should be `(10, 3)`"),
-        ("exponents", "sum(a) <= N", "max(a) <= N", "wrong", "is `(27, 3)`"),
-        ("exponents", "sum(a) <= N", "sum(a) == N", "wrong", "is `(6, 3)`"),
-        ("exponents", "sum(a) <= N", "a[0] + a[1] <= N", "wrong", "is `(18, 3)`"),
+        ("exponents", "sum(p) <= N", "sum(p) < N", "wrong", "should be `(35, 3)`"),
+        ("exponents", "sum(p) <= N", "max(p) <= N", "wrong", "is `(125, 3)`"),
+        ("exponents", "sum(p) <= N", "sum(p) == N", "wrong", "is `(15, 3)`"),
+        ("exponents", "sum(p) <= N", "p[0] + p[1] <= N", "wrong", "is `(75, 3)`"),
+        ("exponents", "sum(p) <= N", "sum(p) < dim", "wrong", "is `(10, 3)`"),
+        ("exponents", "sum(p) <= N", "sum(p) <= 2", "wrong", "is `(10, 3)`"),
         ("interpolation", "np.linalg.inv(V)", "V", "wrong", "values are wrong"),
         ("interpolation", "np.linalg.inv(V)", "np.linalg.inv(V).T", "wrong", "values are wrong"),
         ("interpolation", "np.linalg.inv(V)", "np.linalg.inv(V.T)", "wrong", "values are wrong"),
@@ -146,6 +148,8 @@ def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str)
         ("lift", "(V @ V.T)", "mass(nodes, N)", "wrong", "values are wrong"),
         ("lift", "@ face_mass", "@ np.linalg.inv(face_mass)", "wrong", "values are wrong"),
         ("lift", "(V @ V.T)[:, face]", "(V @ V.T)[face]", "stopped", "ValueError"),
+        ("lift", "face_mass = mass(on_face, N)",
+         "face_mass = mass(warp_and_blend(1, N), N)", "stopped", "ValueError"),
         ("rate", "u[faces] - outside", "outside - u[faces]", "wrong", "values are wrong"),
         ("rate", "u[faces] - outside", "u - outside", "stopped", "line 5: ValueError"),
         ("rate", "a @ gradient(u, vertices, D)", "a @ (D @ u)", "wrong", "values are wrong"),
@@ -158,8 +162,8 @@ def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str)
 def test_likely_mistakes_are_told(verdict, name, old, new, kind, words) -> None:
     right = defining(name, blank=False)
     assert old in right
-    found = verdict(name, right.replace(old, new))
-    assert found.kind == kind and words.replace("`", "") in repr(found), repr(found)
+    answer = verdict(name, right.replace(old, new))
+    assert answer.kind == kind and words.replace("`", "") in repr(answer), repr(answer)
 
 
 def test_the_reader_s_functions_hold_in_three_dimensions(lesson) -> None:

@@ -47,11 +47,11 @@ def test_ten_steps_have_forty_stages(kept):
         for threads in THREADS
     ]
     kept("euler/blocks", rows)
-    found = verdict("table1")
-    assert found.word == DIFFERS and len(found.compared) == 30
-    ours = found.ours.rows["N = 320, p = 1"]
+    answer = verdict("table1")
+    assert answer.word == DIFFERS and len(answer.compared) == 30
+    ours = answer.ours.rows["N = 320, p = 1"]
     assert ours["64"] == pytest.approx(40 * 1e3 * (640e-6 + 6.4e-6))
-    assert found.ours.source == "none, 2026-11-21"
+    assert answer.ours.source == "none, 2026-11-21"
 
 
 def test_speed_ups_are_quotients(kept):
@@ -63,22 +63,22 @@ def test_speed_ups_are_quotients(kept):
             rows += [row("cores", n, p, 1.0, cores=1)] if n < 1024 else []
     kept("euler/sizes", rows)
     for item in ("table2", "figure3"):
-        found = verdict(item)
-        assert found.word == DIFFERS and len(found.compared) == 45
-        ours = found.ours.rows["p = 2, N = 512"]
+        answer = verdict(item)
+        assert answer.word == DIFFERS and len(answer.compared) == 45
+        ours = answer.ours.rows["p = 2, N = 512"]
         assert ours["CPU"] == pytest.approx(40e3) and ours["GPU"] == pytest.approx(160)
         assert ours["speed-up"] == pytest.approx(250)
         assert ours["CPU over fused"] == pytest.approx(1000)
-        largest = found.ours.rows["p = 0, N = 1024"]
+        largest = answer.ours.rows["p = 0, N = 1024"]
         assert "CPU" not in largest and largest["all cores over fused"] == pytest.approx(100)
 
 
 def test_rates_are_those_of_each_kernel(kept):
     rows = [row(part, 128, p, 1e-4) for p in range(3) for part in PAPER]
     kept("euler/kernels", rows)
-    found = verdict("table3")
-    assert found.word == DIFFERS and len(found.compared) == 12
-    ours, cost = found.ours.rows["p = 1"], costs(1, 2 * 128**2, "float64")
+    answer = verdict("table3")
+    assert answer.word == DIFFERS and len(answer.compared) == 12
+    ours, cost = answer.ours.rows["p = 1"], costs(1, 2 * 128**2, "float64")
     assert ours["face bandwidth"] == pytest.approx(cost["face"].bytes * 1e-5)
     assert ours["volume rate"] == pytest.approx(cost["volume"].flops * 1e-5)
     assert ours["add, GB/s"] == pytest.approx(cost["add"].bytes * 1e-5)
@@ -101,9 +101,9 @@ def test_the_fine_mesh_is_read_from_the_record(kept, monkeypatch):
     kept("euler/figure2", [row("fused", n, 2, 1e-3) | more for n in (16, 64)])
     monkeypatch.setattr(chen, "device", lambda: ON_CPU.device)
     monkeypatch.setattr(chen, "traveled", lambda cells: {k: [9.0] for k in errors})
-    found = verdict("figure2b")
-    assert found.word == ALONE
-    ours = found.ours.rows["p = 2, N = 64"]
+    answer = verdict("figure2b")
+    assert answer.word == ALONE
+    ours = answer.ours.rows["p = 2, N = 64"]
     assert (ours["pressure, L2 error"], ours["x-velocity, L2 error"]) == (2e-5, 3e-5)
     # The integral of f2^2 y^2 over the plane is epsilon^2 e r_c^2 / (8 pi).
     vortex = (0.09 * np.e / (8 * np.pi)) ** 0.5

@@ -48,10 +48,10 @@ def poisson(cells, order=1):
 
 def test_as_many_steps_as_unknowns_are_enough():
     A, b = rng.standard_normal((12, 12)), rng.standard_normal(12)
-    found = gmres(operator(A), b, CPU, restart=12, tolerance=1e-11)
-    assert found.converged and found.iterations == 12 and found.products == 13
-    np.testing.assert_allclose(found.x, np.linalg.solve(A, b), rtol=1e-9, atol=1e-10)
-    assert (np.diff(found.history) <= 0).all()
+    result = gmres(operator(A), b, CPU, restart=12, tolerance=1e-11)
+    assert result.converged and result.iterations == 12 and result.products == 13
+    np.testing.assert_allclose(result.x, np.linalg.solve(A, b), rtol=1e-9, atol=1e-10)
+    assert (np.diff(result.history) <= 0).all()
 
 
 @pytest.mark.parametrize("restart", [7, 50])
@@ -64,22 +64,22 @@ def test_every_step_is_that_of_scipys_gmres(restart):
     options = {"rtol": 1e-9, "restart": restart, "maxiter": 50, "callback_type": "pr_norm"}
     y, _ = scipy_gmres(LinearOperator(A.shape, lambda v: A @ (M @ v)), b, callback=norms.append,
                        **options)  # fmt: skip
-    found = gmres(operator(A), b, CPU, operator(M), restart=restart, tolerance=1e-9)
-    assert found.converged and found.iterations == len(norms) > 8
-    np.testing.assert_allclose(found.x, M @ y, atol=1e-9)
+    result = gmres(operator(A), b, CPU, operator(M), restart=restart, tolerance=1e-9)
+    assert result.converged and result.iterations == len(norms) > 8
+    np.testing.assert_allclose(result.x, M @ y, atol=1e-9)
     expected = np.array(norms) * np.linalg.norm(b)
-    np.testing.assert_allclose(found.history[1:], expected, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(result.history[1:], expected, rtol=1e-5, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_the_residual_is_that_of_x(dtype):
     A, b = dominant(80, dtype), rng.standard_normal(80).astype(dtype)
-    found = gmres(operator(A), b, CPU, restart=6, tolerance=1e-4)
-    true = np.linalg.norm(b - A.astype(float) @ found.x)
-    np.testing.assert_allclose(found.residual, true, rtol=200 * np.finfo(dtype).eps / 1e-4)
-    assert found.x.dtype == dtype and found.history[-1] == found.residual
-    np.testing.assert_allclose(found.history[0], np.linalg.norm(b), rtol=1e-6)
-    assert found.residual <= 1e-4 * found.history[0]
+    result = gmres(operator(A), b, CPU, restart=6, tolerance=1e-4)
+    true = np.linalg.norm(b - A.astype(float) @ result.x)
+    np.testing.assert_allclose(result.residual, true, rtol=200 * np.finfo(dtype).eps / 1e-4)
+    assert result.x.dtype == dtype and result.history[-1] == result.residual
+    np.testing.assert_allclose(result.history[0], np.linalg.norm(b), rtol=1e-6)
+    assert result.residual <= 1e-4 * result.history[0]
 
 
 def test_rotations_solve_the_least_squares_problem():
@@ -114,12 +114,12 @@ def test_vectors_stay_on_the_device(kind, monkeypatch):
     A, b = dominant(30), rng.standard_normal(30)
     there = AlienDevice(kind, "elsewhere", "")
     AlienDevice.fetched.clear()
-    found = gmres(operator(Alien(A)), Alien(b), there, operator(Alien(np.eye(30) / 2)), restart=15)
+    result = gmres(operator(Alien(A)), Alien(b), there, operator(Alien(np.eye(30) / 2)), restart=15)
     here = gmres(operator(A), b, CPU, operator(np.eye(30) / 2), restart=15)
-    assert isinstance(found.x, Alien) and found.history == here.history
-    np.testing.assert_array_equal(found.x.values, here.x)
+    assert isinstance(result.x, Alien) and result.history == here.history
+    np.testing.assert_array_equal(result.x.values, here.x)
     looks = len(AlienDevice.fetched) - 1 - (here.products - here.iterations)  # and the norms
-    assert found.products >= here.products and looks <= here.iterations
+    assert result.products >= here.products and looks <= here.iterations
     if kind == "cuda":
         assert looks < 0.8 * here.iterations
 
@@ -128,44 +128,44 @@ def test_vectors_stay_on_the_device(kind, monkeypatch):
 
 
 def test_nothing_to_do():
-    found = gmres(operator(np.eye(5)), np.zeros(5), CPU)
-    assert found.converged and not found.x.any()
-    assert (found.iterations, found.products, found.residual) == (0, 0, 0.0)
+    result = gmres(operator(np.eye(5)), np.zeros(5), CPU)
+    assert result.converged and not result.x.any()
+    assert (result.iterations, result.products, result.residual) == (0, 0, 0.0)
 
 
 @pytest.mark.parametrize("kinds", [1, 3])
 def test_it_ends_where_the_space_holds_the_solution(kinds):
     """So many different eigenvalues: so many steps, and nothing is left of the next vector."""
     A = np.diag(np.resize(np.arange(1.0, kinds + 1), 30))
-    found = gmres(operator(A), np.ones(30), CPU, tolerance=1e-13)
-    assert found.converged and found.iterations == kinds
-    np.testing.assert_allclose(found.x, 1 / np.diag(A), rtol=1e-13)
+    result = gmres(operator(A), np.ones(30), CPU, tolerance=1e-13)
+    assert result.converged and result.iterations == kinds
+    np.testing.assert_allclose(result.x, 1 / np.diag(A), rtol=1e-13)
 
 
 def test_a_singular_matrix_has_no_step():
     b = np.array([1.0, 0.0])
-    found = gmres(operator(np.array([[0.0, 1.0], [0.0, 0.0]])), b, CPU)
-    assert found.stopped == "stagnated" and found.history == (1.0, 1.0)
-    assert not found.x.any() and found.residual == 1.0
+    result = gmres(operator(np.array([[0.0, 1.0], [0.0, 0.0]])), b, CPU)
+    assert result.stopped == "stagnated" and result.history == (1.0, 1.0)
+    assert not result.x.any() and result.residual == 1.0
     small = LeastSquares(2, 3.0)
     assert small.add(np.zeros(1), 0.0) == 3.0 and not small.solve().any()
 
 
 def test_a_turn_stagnates_until_all_unknowns_are_there():
     shift, b = np.roll(np.eye(6), 1, axis=0), np.eye(6)[0]
-    found = gmres(operator(shift), b, CPU, restart=5)
-    assert found.stopped == "stagnated" and found.history == (1.0,) * 6
-    assert not found.converged and not found.x.any() and found.residual == 1.0
-    found = gmres(operator(shift), b, CPU, restart=6)
-    assert found.converged and found.iterations == 6
-    np.testing.assert_allclose(found.x, shift.T @ b, atol=1e-15)
+    result = gmres(operator(shift), b, CPU, restart=5)
+    assert result.stopped == "stagnated" and result.history == (1.0,) * 6
+    assert not result.converged and not result.x.any() and result.residual == 1.0
+    result = gmres(operator(shift), b, CPU, restart=6)
+    assert result.converged and result.iterations == 6
+    np.testing.assert_allclose(result.x, shift.T @ b, atol=1e-15)
 
 
 def test_the_limit_of_iterations_holds_inside_of_a_cycle():
     A, b = dominant(50), rng.standard_normal(50)
-    found = gmres(operator(A), b, CPU, restart=6, tolerance=1e-12, max_iterations=15)
-    assert found.stopped == "iterations" and found.iterations == 15 and found.products == 18
-    np.testing.assert_allclose(found.residual, np.linalg.norm(b - A @ found.x), rtol=1e-10)
+    result = gmres(operator(A), b, CPU, restart=6, tolerance=1e-12, max_iterations=15)
+    assert result.stopped == "iterations" and result.iterations == 15 and result.products == 18
+    np.testing.assert_allclose(result.residual, np.linalg.norm(b - A @ result.x), rtol=1e-10)
 
 
 def test_what_makes_the_residual_larger_is_not_kept():
@@ -176,9 +176,9 @@ def test_what_makes_the_residual_larger_is_not_kept():
         calls.append(1)
         y[:] = A @ x if len(calls) <= 5 else -A @ x
 
-    found = gmres(turning, b, CPU, restart=5)
-    assert found.stopped == "stagnated" and not found.x.any()
-    assert found.residual == found.history[0] < found.history[-1]
+    result = gmres(turning, b, CPU, restart=5)
+    assert result.stopped == "stagnated" and not result.x.any()
+    assert result.residual == result.history[0] < result.history[-1]
 
 
 @pytest.mark.parametrize(("call", "iterations"), [(1, 1), (9, 7)])
@@ -190,21 +190,21 @@ def test_what_is_no_number_ends_it(call, iterations):
         calls.append(1)
         y[:] = A @ x if len(calls) != call else np.nan
 
-    found = gmres(failing, b, CPU, restart=5, tolerance=1e-12)
-    assert found.stopped == "not finite" and found.iterations == iterations
-    assert found.products == len(calls)
-    np.testing.assert_allclose(found.residual, np.linalg.norm(b - A @ found.x), rtol=1e-10)
+    result = gmres(failing, b, CPU, restart=5, tolerance=1e-12)
+    assert result.stopped == "not finite" and result.iterations == iterations
+    assert result.products == len(calls)
+    np.testing.assert_allclose(result.residual, np.linalg.norm(b - A @ result.x), rtol=1e-10)
 
 
 def test_cycles_in_single_precision_reach_a_double_residual():
     """Alone they stagnate."""
     A, b = dominant(70), rng.standard_normal(70)
     single = operator(A.astype("f4"))
-    found = gmres(single, b, CPU, precise=operator(A), tolerance=1e-13)
-    assert found.converged and found.x.dtype == np.float64
-    np.testing.assert_allclose(found.x, np.linalg.solve(A, b), rtol=1e-10, atol=1e-12)
+    result = gmres(single, b, CPU, precise=operator(A), tolerance=1e-13)
+    assert result.converged and result.x.dtype == np.float64
+    np.testing.assert_allclose(result.x, np.linalg.solve(A, b), rtol=1e-10, atol=1e-12)
     # No cycle goes on where float32 tells it nothing: hardly more work than in double.
-    assert found.iterations <= 2 * gmres(operator(A), b, CPU, tolerance=1e-13).iterations
+    assert result.iterations <= 2 * gmres(operator(A), b, CPU, tolerance=1e-13).iterations
     alone = gmres(single, b.astype("f4"), CPU, tolerance=1e-9)
     assert alone.stopped == "stagnated" and 1e-9 < alone.residual / alone.history[0] < 1e-5
 
@@ -304,12 +304,12 @@ def test_iterations_grow_with_one_over_h_and_schwarz_takes_fewer():
         for n in (4, 8, 16):
             matrix, rhs = poisson((n, n))
             A, M = matrix.to_csr(), make(matrix).to_csr()
-            found = gmres(operator(A), rhs.ravel(), CPU, operator(M), restart=200)
-            assert found.converged
+            result = gmres(operator(A), rhs.ravel(), CPU, operator(M), restart=200)
+            assert result.converged
             np.testing.assert_allclose(
-                found.x, direct(matrix, rhs).ravel(), atol=1e-7 * abs(found.x).max()
+                result.x, direct(matrix, rhs).ravel(), atol=1e-7 * abs(result.x).max()
             )
-            counts[name, n] = found.iterations
+            counts[name, n] = result.iterations
     for n in (4, 8):
         assert 1.5 < counts["jacobi", 2 * n] / counts["jacobi", n] < 2.5, counts
         assert 1.3 < counts["schwarz", 2 * n] / counts["schwarz", n] < 2.2, counts

@@ -75,10 +75,10 @@ def tables(kept):
 
 @pytest.mark.usefixtures("tables")
 def test_a_mesh_with_as_many_faces_takes_as_much_memory():
-    found = verdict("table1")
-    assert found.word == MATCHES and len(found.compared) == 2 * 8
-    ours = found.ours.rows["p = 2"]
-    assert list(found.ours.rows) == ["p = 1", "p = 2"]
+    answer = verdict("table1")
+    assert answer.word == MATCHES and len(answer.compared) == 2 * 8
+    ours = answer.ours.rows["p = 2"]
+    assert list(answer.ours.rows) == ["p = 1", "p = 2"]
     assert ours["unknowns"] == 141360 and ours["block values"] == 8481600
     assert ours["CSR values"] == 8445888
     assert ours["block memory"] == pytest.approx(71.40, abs=0.006)
@@ -87,9 +87,9 @@ def test_a_mesh_with_as_many_faces_takes_as_much_memory():
 
 @pytest.mark.usefixtures("tables")
 def test_steps_are_shares_of_their_sum():
-    found = verdict("table2")
-    assert found.word == DIFFERS and len(found.compared) == 2 * 5
-    assert found.ours.rows["p = 2"] == pytest.approx(
+    answer = verdict("table2")
+    assert answer.word == DIFFERS and len(answer.compared) == 2 * 5
+    assert answer.ours.rows["p = 2"] == pytest.approx(
         {
             "inflate": 2e-3,
             "contract": 6e-3,
@@ -98,14 +98,14 @@ def test_steps_are_shares_of_their_sum():
             "share contract": 75,
         }
     )
-    assert "[RECORDED none, 2026-11-21]" in str(found)
+    assert "[RECORDED none, 2026-11-21]" in str(answer)
 
 
 @pytest.mark.usefixtures("tables")
 def test_rivals_and_the_best_of_ours():
-    found = verdict("table3")
-    assert found.word == DIFFERS and len(found.compared) == 2 * 6
-    assert found.ours.rows["p = 1"] == pytest.approx(
+    answer = verdict("table3")
+    assert answer.word == DIFFERS and len(answer.compared) == 2 * 6
+    assert answer.ours.rows["p = 1"] == pytest.approx(
         {
             "MATLAB": 1,
             "cuSPARSE": 6e-3,
@@ -195,9 +195,9 @@ def test_a_core_by_memory(panel, dtype):
 
 @pytest.mark.usefixtures("sizes")
 def test_a_gpu_by_memory():
-    found = verdict("figure3d")
-    assert found.word == DIFFERS and len(found.compared) == 1
-    ours = found.ours.rows
+    answer = verdict("figure3d")
+    assert answer.word == DIFFERS and len(answer.compared) == 1
+    ours = answer.ours.rows
     assert ours["10 MiB"]["share from"] == ours["200 MiB"]["share to"] == pytest.approx(50)
     large = ours["large sizes"]
     assert (large["share from"], large["share to"]) == pytest.approx((25, 75))
@@ -211,9 +211,9 @@ def test_a_gpu_by_memory():
 @pytest.mark.usefixtures("sizes")
 @pytest.mark.parametrize("panel", "ab")
 def test_a_core_against_a_gpu(panel):
-    found = verdict(f"figure4{panel}")
-    assert found.word == DIFFERS and len(found.compared) == 1
-    ours = found.ours.rows
+    answer = verdict(f"figure4{panel}")
+    assert answer.word == DIFFERS and len(answer.compared) == 1
+    ours = answer.ours.rows
     assert list(ours) == ["10 MiB", "200 MiB", "smallest"]  # of 500 MiB the core has none
     assert ours["10 MiB"] == pytest.approx(
         {

@@ -259,6 +259,29 @@ def test_tensor_cores_are_dotted_ceilings():
     assert any("fp64, tensor cores" in text.get_text() for text in ax.texts)
 
 
+def test_roofs_that_are_close_have_their_names_on_both_sides():
+    fig, ax = plot.figure(height=3.9)
+    peaks = {"fp32_tensor_TFLOPs": 108.0, "fp64_tensor_TFLOPs": 66.0}
+    plot.roofline(ax, CEILINGS | peaks)
+    fig.canvas.draw()
+    boxes = [t.get_window_extent() for t in ax.texts if "TFLOP/s" in t.get_text()]
+    assert len(boxes) == 4
+    for i, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:i])
+
+
+def test_a_bar_s_arrows_keep_the_colors_of_its_map():
+    fig, ax = plot.figure(grid=False)
+    field = ax.imshow(np.linspace(-1, 1, 9).reshape(3, 3), vmin=-0.5, vmax=0.5)
+    bar = fig.colorbar(field, extend="both")
+    mask = plot.field_mask(fig)
+    scale = mask.shape[0] / fig.canvas.get_width_height()[1]
+    for end in bar._extend_patches:
+        box = end.get_window_extent()
+        column, row = round((box.x0 + box.x1) / 2 * scale), round((box.y0 + box.y1) / 2 * scale)
+        assert mask[mask.shape[0] - row, column]
+
+
 def test_measured_curves_say_where_they_come_from():
     fig, ax = plot.figure()
     x, y = np.arange(3.0), np.arange(3.0) ** 2

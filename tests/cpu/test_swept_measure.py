@@ -340,7 +340,17 @@ def test_diagrams_are_those_of_the_rule(reach):
 def test_drawings_count_what_they_show():
     assert verdict("figure1a").ours.rows["a node of 16 points"]["points computed"] == 56
     assert verdict("figure4b").ours.rows["a node of 16 points"]["points computed"] == 64
-    for number in ("figure1b", "figure2a", "figure2b", "figure4a", "figure5", "figure6"):
+    lost = verdict("figure3b").ours.rows["a node of 20 points"]
+    assert lost == {"values needed": 16, "of these overwritten": 16}
+    for number in (
+        "figure1b",
+        "figure2a",
+        "figure2b",
+        "figure3a",
+        "figure4a",
+        "figure5",
+        "figure6",
+    ):
         assert verdict(number).word == ALONE
 
 
@@ -373,10 +383,10 @@ def kept(tmp_path, monkeypatch):
 
 
 def test_speed_ups_are_quotients(kept):
-    found = verdict("figure7b")
-    assert found.word == DIFFERS and len(found.compared) == 4
-    assert found.ours.rows["heat and Kuramoto-Sivashinsky"] == {"Shared from": 2, "Shared to": 4}
-    assert found.ours.rows["small sizes"]["Hybrid slower than Shared to"] == pytest.approx(2.5)
+    answer = verdict("figure7b")
+    assert answer.word == DIFFERS and len(answer.compared) == 4
+    assert answer.ours.rows["heat and Kuramoto-Sivashinsky"] == {"Shared from": 2, "Shared to": 4}
+    assert answer.ours.rows["small sizes"]["Hybrid slower than Shared to"] == pytest.approx(2.5)
     rows = verdict("figure9b").ours.rows
     assert rows["all sizes"] == pytest.approx(
         {"Classic over swept from": 2, "Classic over swept to": 4}

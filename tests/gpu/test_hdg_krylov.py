@@ -153,10 +153,10 @@ def test_cupys_gmres_finds_the_same_and_takes_no_fewer_steps():
         return LinearOperator(matrix.shape, applied, dtype=b.dtype)
 
     x, info = cupy_gmres(operator(product), b, M=operator(inverse), rtol=1e-9, restart=30)
-    found = gmres(product, b, GPU, inverse, restart=30, tolerance=1e-9)
-    assert info == 0 and found.converged
+    result = gmres(product, b, GPU, inverse, restart=30, tolerance=1e-9)
+    assert info == 0 and result.converged
     scale = abs(GPU.to_numpy(x)).max()
-    np.testing.assert_allclose(GPU.to_numpy(found.x), GPU.to_numpy(x), atol=1e-6 * scale)
+    np.testing.assert_allclose(GPU.to_numpy(result.x), GPU.to_numpy(x), atol=1e-6 * scale)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -150,17 +150,17 @@ def test_diffusion_converges_as_on_the_host(cells):
 
     problem = hdg.Poisson(lambda *x: [len(x) * np.pi**2 * wave(*x)[0]], wave)
     linear = hdg.Gmres(GPU, tolerance=1e-11)
-    found = hdg.solve(problem, box(cells), 2, linear_solver=linear, device="cuda")
+    result = hdg.solve(problem, box(cells), 2, linear_solver=linear, device="cuda")
     expected = hdg.solve(problem, box(cells), 2)
-    np.testing.assert_allclose(found.u, expected.u, atol=1e-9)
-    assert abs(found.l2_error(wave) / expected.l2_error(wave) - 1) < 1e-6
-    assert found.l2_error(wave) < 1e-2
+    np.testing.assert_allclose(result.u, expected.u, atol=1e-9)
+    assert abs(result.l2_error(wave) / expected.l2_error(wave) - 1) < 1e-6
+    assert result.l2_error(wave) < 1e-2
 
 
 def test_the_direct_solver_gets_the_matrix_from_the_device():
-    found = hdg.solve(Couette().gas, box((4, 4)), 2, linear_solver=direct, device=GPU)
+    result = hdg.solve(Couette().gas, box((4, 4)), 2, linear_solver=direct, device=GPU)
     expected = hdg.solve(Couette().gas, box((4, 4)), 2)
-    np.testing.assert_allclose(found.u, expected.u, atol=1e-9)
+    np.testing.assert_allclose(result.u, expected.u, atol=1e-9)
 
 
 @pytest.mark.parametrize("dim", [2, 3])

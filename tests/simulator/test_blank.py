@@ -139,6 +139,18 @@ def test_a_kernel_that_is_meant_to_be_wrong(answer):
         Task(K, Np, given, right, objection="undefined")
 
 
+def test_a_write_in_a_branch_may_lack_its_barrier_as_well(answer):
+    """Threads that skip the branch wait with the others, or the right kernel would seem wrong."""
+    task = Task(K, Np, given, right, objection="unwritten")
+    once, guard = "s[i] = u[j]\n", "    cuda.syncthreads()\n"
+    half = "if i {} 2:\n        s[i] = u[j]\n"
+    branched = half.format("<") + "    " + half.format(">=")
+    verdict = check(answer(once + guard, branched), task)
+    assert verdict.title == "As intended, the simulator objects.", repr(verdict)
+    wrong = check(answer(once + guard, branched.replace("u[j]", "u[0]")), task)
+    assert wrong.kind == "wrong" and "more is amiss" in wrong.words
+
+
 def test_kernels_of_numba_and_plain_functions_are_checked_as_well():
     def copy(u, new):
         i = cuda.grid(1)
@@ -201,6 +213,13 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     assert X[0, 0] == 1, "what it was given stays"
 
 
+def test_each_case_of_a_function_is_looked_at():
+    also = [(2 * X[1], X[1]), (3 * X[0], X[0])]
+    assert check_function(double, 2 * X, X, also=also[:1]).kind == "right"
+    found = check_function(double, 2 * X, X, also=also)
+    assert found.kind == "wrong" and "3 of 3 values are wrong" in repr(found)
+
+
 def test_integers_are_right_to_the_last_digit():
     @jit
     def count(out):
@@ -212,5 +231,7 @@ def test_integers_are_right_to_the_last_digit():
         return Task(1, 4, lambda rng: given, lambda given: want, axes=("word",))
 
     assert check(count, task(0, 1, 2, 3)).kind == "right"
-    found = check(count, task(0, 1, 2, 4))
-    assert found.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(found)
+    verdict = check(count, task(0, 1, 2, 4))
+    assert verdict.kind == "wrong" and "word 3, is 1073741827 and should be 1073741828" in repr(
+        verdict
+    )

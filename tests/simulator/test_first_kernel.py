@@ -58,8 +58,8 @@ def test_blanks_are_blank_and_solutions_are_right(as_it_is, step: str) -> None:
     ],
 )  # fmt: skip
 def test_likely_mistakes_are_told(tmp_path, step, old, new, kind, words) -> None:
-    found = verdict(lesson(tmp_path / "lesson.py", old, new), f"{step}_solution", step)
-    assert found.kind == kind and words in repr(found), repr(found)
+    answer = verdict(lesson(tmp_path / "lesson.py", old, new), f"{step}_solution", step)
+    assert answer.kind == kind and words in repr(answer), repr(answer)
 
 
 def test_new_values_in_place_are_a_race(as_it_is) -> None:

@@ -78,8 +78,8 @@ def test_blanks_are_blank(lesson, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_solutions_are_right(lesson, step: str) -> None:
-    found = check(lesson[f"{step}_solution"], task(lesson, step))
-    assert found.kind == "right", repr(found)
+    verdict = check(lesson[f"{step}_solution"], task(lesson, step))
+    assert verdict.kind == "right", repr(verdict)
 
 
 def neighbors(lesson, function):
@@ -90,8 +90,8 @@ def neighbors(lesson, function):
 
 def meeting(lesson, function):
     """What the page's check says of a match of face nodes."""
-    right, weights = lesson["turned_nodes"], lesson["weights"]
-    return check_function(function, right, (7, 3, 5), (3, 5, 7), weights)
+    turns = lesson["turns"]
+    return check_function(function, *turns[3], also=turns)
 
 
 def links(lesson, function):
@@ -132,7 +132,10 @@ def test_wrong_neighbors_are_told(lesson, changed, change: str) -> None:
     assert not neighbors(lesson, changed("find_neighbors_solution", change))
 
 
-@pytest.mark.parametrize("order", ["np.argsort(perm)", "[0, 1, 2]", "perm[::-1]"])
+@pytest.mark.parametrize(
+    "order",
+    ["np.argsort(perm)", "[0, 1, 2]", "perm[::-1]", "[1, 2, 0]", "[2, 0, 1]", "np.roll(perm, 1)"],
+)
 def test_wrong_matches_are_told(lesson, changed, order: str) -> None:
     found = meeting(lesson, changed("meeting_solution", f"weights[:, perm] -> weights[:, {order}]"))
     assert found.kind == "wrong", repr(found)
@@ -160,12 +163,12 @@ FILLED = [
     ("seen = weights[:, ...]", "seen = weights[:, perm]"),
     ("6 * ... + ORDERS.index(...)", "6 * g + ORDERS.index(tuple(perm))"),
     ("slope += D[d, ...] * state[...]", "slope += D[d, i, m] * state[m]"),
-    ("total -= ... * slope", "total -= speeds[k, d] * slope"),
-    ("meets[...]]", "meets[way, n]]"),
+    ("total -= ... * slope", "total -= c[k, d] * slope"),
+    ("node = meets[...]", "node = meets[way, n]"),
     ("(... - ...)  # u^-", "(u[k * Np + own[p]] - plus)  # u^-"),
     ("total += L[i, p] * flux[...]", "total += L[i, p] * flux[p]"),
     ("k = ...  # 7", "k = cuda.blockIdx.x * E + e"),
-    ("flux[...] = F", "flux[e, p] = F"),
+    ("flux[...] = FsF", "flux[e, p] = FsF"),
     ("LT[...]", "LT[p, i]"),
     ("DT[...]", "DT[d, m, i]"),
     ("r = A * ... + dt * ...", "r = A * res[j] + dt * total"),
@@ -186,8 +189,8 @@ def test_filled_blanks_pass_and_are_what_later_cells_use(tmp_path) -> None:
     assert page["meeting_of"] is page["meeting"]
     assert page["links_of"] is page["connect"]
     for step in BLANKS:
-        found = check(page[step], task(page, step))
-        assert found, repr(found)
+        verdict = check(page[step], task(page, step))
+        assert verdict, repr(verdict)
 
 
 def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
@@ -207,6 +210,7 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
     ("step", "change", "kind", "words"),
     [
         ("volume", "D[d, i, m] -> D[d, m, i]", "wrong", "All values"),
+        ("volume", "* state[m] -> * u[k * Np + m]", "wrong", "thread 0 reads u 31 times where"),
         ("volume", "state[m] -> state[i]", "wrong", "zero but for rounding"),
         ("volume", "total -= -> total +=", "wrong", "wrong sign"),
         ("volume", "    cuda.syncthreads()\n -> \n", "stopped", "may not have"),
@@ -223,8 +227,8 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
     ],
 )
 def test_likely_mistakes_are_told(lesson, changed, step, change, kind, words) -> None:
-    found = check(changed(f"{step}_solution", change), task(lesson, step))
-    assert found.kind == kind and words in repr(found), repr(found)
+    verdict = check(changed(f"{step}_solution", change), task(lesson, step))
+    assert verdict.kind == kind and words in repr(verdict), repr(verdict)
 
 
 def test_exercise_1_needs_a_second_barrier(lesson, changed) -> None:
@@ -233,11 +237,31 @@ def test_exercise_1_needs_a_second_barrier(lesson, changed) -> None:
         "u[k * Np + own[p]] - plus -> state[own[p]] - plus",
         "    state[i] = u[j]\n ->     state[i] = u[j]\n    cuda.syncthreads()\n",
     )
-    found = check(kernel, task(lesson, "upwind"))
-    assert found, repr(found)
+    verdict = check(kernel, task(lesson, "upwind"))
+    assert verdict, repr(verdict)
 
 
 def test_exercise_3_spares_the_face_factors(lesson) -> None:
-    speeds = lesson["fixed"]["speeds"].astype(float)
+    speeds = lesson["fixed"]["c"].astype(float)
     factors = np.minimum(np.column_stack([speeds.sum(axis=1), -speeds]), 0)
-    np.testing.assert_allclose(lesson["fixed"]["F"], factors, atol=50 * 6e-8 * np.abs(speeds).max())
+    np.testing.assert_allclose(
+        lesson["fixed"]["FsF"], factors, atol=50 * 6e-8 * np.abs(speeds).max()
+    )
+
+
+def test_exercise_4_changes_indices_and_no_values(lesson, tmp_path) -> None:
+    """Each text that it replaces stands in the kernel, and the kernel stays right."""
+    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(c["source"]) for c in cells]
+    exercise = next(s for s in sources if "Exercise 3b.4" in s)
+    code = exercise.split("**Exercise 3b.4")[1].split("```python\n")[1].split("```")[0]
+    code = code.split("exec(text)")[0].replace("    text = ", "    assert old in text\n    text = ")
+    loops = next(s for s in sources if s.startswith("loops = ") or "\nloops = " in s)
+    (line,) = (x for x in loops.split("\n") if x.startswith("loops = "))
+    space = dict(lesson)
+    exec(f"{line}\n{code}", space)
+    path = tmp_path / "unsigned.py"
+    path.write_text(space["text"], encoding="utf-8")
+    exec(compile(space["text"], path, "exec"), space)
+    found = check(space["stage_solution"], task(lesson, "stage"))
+    assert found, repr(found)

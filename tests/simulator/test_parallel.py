@@ -1,4 +1,4 @@
-"""Kernels on pieces of a mesh in the simulator: the same bits from any number of parts."""
+"""Kernels on pieces of a mesh in the simulator: the same bits as from the whole mesh."""
 
 import numpy as np
 import pytest
@@ -21,16 +21,16 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("family", "dtype", "settings"), KINDS)
-def test_any_number_of_parts_gives_the_same_bits(family, dtype, settings):
+def test_three_parts_give_the_same_bits(family, dtype, settings):
+    """One of them has two neighbors; tests/cpu has other numbers of parts, and cores instead."""
     mesh = BAR if family in ("maxwell", "nodal", "bernstein") else mesh_of(family, 4)
     make = case(family, mesh, 1, dtype=dtype, device="simulator", **settings)
     one = make(whole(mesh))
     u = start(one)
     expected = one.run(u, 2 * DT, DT)  # an odd number of stages: from either array
     assert np.abs(expected - u).max() > 1e-4
-    for parts in (2, 3):
-        many = parallel.Solver(make, mesh, parts=parts)
-        np.testing.assert_array_equal(many.gather(many.run(many.scatter(u), 2 * DT, DT)), expected)
+    many = parallel.Solver(make, mesh, parts=3)
+    np.testing.assert_array_equal(many.gather(many.run(many.scatter(u), 2 * DT, DT)), expected)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import page_code
 import pytest
-from emulation import HEADER, OPTIONS, needs_compiler, translated
+from emulation import COMPILE, HEADER, needs_compiler, translated
 
 from dgbook.maxwell import Solver
 
@@ -77,7 +77,7 @@ def test_the_program_computes_what_the_solver_does(dtype):
     assert launches == 1
     header, call = f'#include "{HEADER.name}"\n', "static void emulated::call() { job(); }\n"
     (folder / "main.cpp").write_text(header + top + RUNTIME + kernel + call + main)
-    command = ["g++", *OPTIONS, "main.cpp", "-o", "main"]
+    command = [*COMPILE, f"-I{HEADER.parent}", "main.cpp", "-o", "main"]
     subprocess.run(command, cwd=folder, check=True)
     printed = subprocess.run(["./main"], cwd=folder, check=True, capture_output=True).stdout
     assert printed == b"no error\n"

@@ -224,15 +224,6 @@ class BernsteinFusedLauncher(TeamStage):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) of control points on the device."""
-        state = np.zeros((self.K + SPARE, self.shape.Np * len(FIELDS)), self.real)
-        points = np.moveaxis(u, 0, 2)[self.order].astype(np.float64)  # (K, Np, 4)
-        points[..., 1:] = points[..., 1:] @ np.linalg.inv(self._columns(slice(self.K)))
-        planes = points.reshape(self.K, self.shape.Np, -1, self._together).swapaxes(1, 2)
-        state[: self.K] = planes.reshape(self.K, -1)
-        return self.device.array(state.ravel())
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
         mesh = self.operator.mesh

@@ -135,17 +135,6 @@ class FusedLauncher(NodalStage):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) on the device."""
-        K, shape = self.operator.trace.K, self.shape
-        fields = np.empty((K, shape.Np, 4))
-        fields[..., 0] = u[0, self.order]
-        fields[..., 1:] = np.moveaxis(u[1:, self.order], 0, 2) @ self._rows(slice(K)).swapaxes(1, 2)
-        state = np.zeros((K + SPARE, shape.size), self.real)
-        planes = fields.reshape(K, shape.Np, -1, shape.width).swapaxes(1, 2)
-        state[:K] = planes.reshape(K, -1)
-        return self.device.array(state.ravel())
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
         mesh = self.operator.mesh

@@ -17,8 +17,8 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
-from dgbook.mesh import Mesh, along_a_curve
-from dgbook.nodal.launching import StageByOneKernel
+from dgbook.mesh import Mesh, along_a_curve, inverse_permutation
+from dgbook.nodal.launching import PIECE, StageByOneKernel, pieces
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
@@ -84,8 +84,7 @@ def sectors(mesh: Mesh, order: np.ndarray) -> int:
 
     One at each edge of each element: at least K / 8 for each of the three edges.
     """
-    place = np.empty(mesh.K, np.int64)
-    place[order] = np.arange(mesh.K)
+    place = inverse_permutation(order)
     across = 3 * (place[mesh.neighbors[order]] // SECTOR) + mesh.neighbor_faces[order]
     warp = np.arange(mesh.K) // TILE
     return sum(len(np.unique(warp * (3 * mesh.K) + row)) for row in across.T)
@@ -96,9 +95,7 @@ def links(operator: Operator, order: np.ndarray) -> np.ndarray:
 
     4 n + g for edge g of the element at place n; 4 (2 b + wall) + 3 for row b of the boundary.
     """
-    K = len(order)
-    place = np.empty(K, np.int64)
-    place[order] = np.arange(K)
+    place = inverse_permutation(order)
     inside = operator.neighbors >= 0
     row = operator.element_edges - operator.interior
     walls = np.append(operator.kinds == WALL, False)  # one more: without a boundary there is none
@@ -214,18 +211,18 @@ class FusedLauncher(Sweeps, StageByOneKernel):
         return tuple(self.zeros() for _ in range(3))
 
     def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) on the device."""
-        K, Np = u.shape[1:]
-        rows = np.zeros((4, self.places, Np), self.real)
-        rows[:, :K] = u[:, self.order]
-        tiles = rows.reshape(4, -1, TILE, Np).transpose(1, 3, 0, 2)
-        return self.device.array(tiles.ravel())
+        """A state (4, K, Np) on the device, which sorts it, some elements at a time."""
+        state, (_, K, Np) = self.zeros(), u.shape
+        tile, lane = np.divmod(inverse_permutation(self.order), TILE)
+        first = self.device.array(tile * (Np * 4 * TILE) + lane)
+        behind = self.device.array(TILE * (np.arange(4)[:, None, None] + 4 * np.arange(Np)))
+        for some in pieces(K, PIECE):
+            state[first[some][:, None] + behind] = self.device.array(u[:, some])
+        return state
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
-        place = np.empty_like(self.order)
-        place[self.order] = np.arange(len(self.order))
-        tile, lane = np.divmod(place[elements][:, None], TILE)
+        tile, lane = np.divmod(inverse_permutation(self.order)[elements][:, None], TILE)
         row = tile * self.operator.element.Np + nodes
         return (4 * row + np.arange(4)[:, None, None]) * TILE + lane
 

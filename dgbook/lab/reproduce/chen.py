@@ -97,7 +97,8 @@ def figure2(cells: int) -> Ours:
         norm = 10 * float(np.sqrt((exact**2).mean()))  # of the box of side 10
         values[f"{name}, L2 error"] = measured[key][-1]
         values[f"{name}, % of the vortex"] = 100 * measured[key][-1] / norm
-    return Ours({f"p = 2, N = {cells}": values}, "drawn in chapter 7")
+    note = "the same flow, for five rounds, is drawn in chapter 7"
+    return Ours({f"p = 2, N = {cells}": values}, note)
 
 
 @lru_cache(maxsize=2)

@@ -202,7 +202,7 @@ def figure8b() -> Ours:
         }
         for N in range(1, 10)
     }
-    return Ours.recorded(record, rows, "drawn in chapter 5")
+    return Ours.recorded(record, rows, "drawn in chapter 5b")
 
 
 def figure9a() -> Ours:
@@ -248,7 +248,7 @@ def figure11a() -> Ours:
     for row in record.select(dtype="float32"):
         rate = row["flops"] / row["seconds_median"] * 1e-12
         rows.setdefault(f"N = {row['order']}", {})[f"{row['variant']}, TFLOP/s"] = rate
-    return Ours.recorded(record, rows, "drawn in chapter 5")
+    return Ours.recorded(record, rows, "drawn in chapter 5b")
 
 
 def figure11b() -> Ours:
@@ -284,7 +284,7 @@ def _by_part(unit: str, value: Callable[[dict, float], float]) -> Ours:
         parts = {part: _row(record, N, part) for part in PARTS}
         whole = sum(row["seconds_median"] for row in parts.values())
         rows[f"N = {N}"] = {f"{p}, {unit}": value(row, whole) for p, row in parts.items()}
-    return Ours.recorded(record, rows, "drawn in chapter 5")
+    return Ours.recorded(record, rows, "drawn in chapter 5b")
 
 
 def _row(record: records.Record, N: int, path: str) -> dict:

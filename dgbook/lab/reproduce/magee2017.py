@@ -15,8 +15,8 @@ from dgbook.swept.kernels.shared import make_up
 DTYPE = "float64"  # the paper's figures
 NODE = 16  # points of a node in a diagram
 SMALL = 2**15  # points up to which a problem is small
-DRAWN = "drawn in chapter 11"
-SHOWN = "printed in chapter 11"
+DRAWN = "drawn in chapters 11 and 11b"
+SHOWN = "printed in chapter 11b"
 ANOTHER = "it is another GPU, and launches are recorded and replayed"
 
 
@@ -41,6 +41,18 @@ def _counts(after, before, reach: int) -> dict[str, float]:
         "points computed": int((after - before).sum()),
         "states of its edges": 2 * (NODE // (2 * reach)) * 2 * reach,
     }
+
+
+def overwritten() -> Ours:
+    """What a step of four three-point substeps starts from, and what two rows have lost of it.
+
+    The fourth substep needs the state four levels down; the level between has its row.
+    """
+    node = 20
+    needed = [(k - 4, i) for k in (4, 8) for i in range(k, node - k)]
+    lost = [(k, i) for k, i in needed if k + 2 <= i < node - k - 2]
+    counts = {"values needed": len(needed), "of these overwritten": len(lost)}
+    return Ours({f"a node of {node} points": counts}, "drawn in chapter 11b")
 
 
 def edges() -> Ours:

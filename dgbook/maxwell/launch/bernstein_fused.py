@@ -179,19 +179,9 @@ class BernsteinFusedLauncher(TeamStage):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (6, K, Np) of control points on the device."""
-        K, Np = self.operator.trace.K, self.shape.Np
-        state = np.zeros((K + SPARE, 3, self.shape.even_Np, 2), self.real)
-        bases = fused.bases(self.operator, self.order)
-        for half, x in enumerate(bases):
-            field = u[3 * half : 3 * half + 3, self.order].astype(np.float64)  # (3, K, Np)
-            state[:K, :, :Np, half] = np.einsum("dkn,kdi->kin", field, x)
-        return self.device.array(state.ravel())
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
-        return fused.components(self.operator, elements)
+        return fused.components(*fused.bases(self.operator, elements))
 
     def _in_element(self) -> tuple[int, np.ndarray]:
         Np, (half, i) = self.shape.even_Np, np.divmod(np.arange(6), 3)

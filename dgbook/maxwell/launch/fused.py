@@ -117,20 +117,18 @@ def tangents() -> np.ndarray:
     return np.array(ways)
 
 
-def components(operator: Operator, elements: np.ndarray) -> np.ndarray:
-    """Matrices from E and H to x_i . E and x_i . (Z H), (elements, 6, 6) float64."""
-    mesh = operator.mesh
-    x = map_derivatives(mesh.vertices, mesh.elements[elements]).swapaxes(1, 2)
-    Z = operator.impedance[elements, :1, None].astype(np.float64)
-    matrices = np.zeros((len(elements), 6, 6))
-    matrices[:, :3, :3], matrices[:, 3:, 3:] = x, Z * x
+def components(electric: np.ndarray, magnetic: np.ndarray) -> np.ndarray:
+    """Matrices from E and H to their components along `bases`, (elements, 6, 6) float64."""
+    matrices = np.zeros((len(electric), 6, 6))
+    matrices[:, :3, :3] = electric.swapaxes(1, 2)
+    matrices[:, 3:, 3:] = magnetic.swapaxes(1, 2)
     return matrices
 
 
 def bases(operator: Operator, elements: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x_i, and Z x_i, of some elements, (elements, 3, 3) float64."""
     x = map_derivatives(operator.mesh.vertices, operator.mesh.elements[elements])
-    return x, x * operator.impedance[elements, :1, None]
+    return x, x * operator.impedance[elements, :1, None].astype(np.float64)
 
 
 @lru_cache(maxsize=64)
@@ -214,18 +212,9 @@ class FusedLauncher(NodalStage):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (6, K, Np) on the device."""
-        K, Np = self.operator.trace.K, self.shape.Np
-        state = np.zeros((K + SPARE, self.shape.even_Np, 6), self.real)
-        for half, x in zip((0, 3), self._bases(self.order), strict=True):
-            field = np.moveaxis(u[half : half + 3], 0, 2)  # (K, Np, 3)
-            state[:K, :Np, half : half + 3] = field[self.order] @ x
-        return self.device.array(state.ravel())
-
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
-        return components(self.operator, elements)
+        return components(*self._bases(elements))
 
     def _in_element(self) -> tuple[int, np.ndarray]:
         Np = self.shape.even_Np

@@ -1,0 +1,54 @@
+"""The blanks of lessons 11 and 11b: right answers pass, likely mistakes are told."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+TALK, SCHEMES = "11_compute_first_talk_later", "11b_four_schemes_and_three_equations"
+IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_function\n"
+WAIT, NONE = "cuda.syncthreads()", "pass"
+
+
+def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
+    """What the lesson says of its blank called `name`, with an answer for each ``...``."""
+    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
+    cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
+    (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
+    for answer in answers:
+        blank = blank.replace("...", answer, 1)
+    blank = re.sub(r"^check", "said = check", blank, flags=re.M)
+    path.write_text(f"{IMPORTS}{tasks}\n\n\n{blank}\n", encoding="utf-8")
+    return runpy.run_path(str(path))["said"]
+
+
+@pytest.mark.parametrize(
+    ("lesson", "name", "answers", "kind", "words"),
+    [
+        (TALK, "step", (), "blank", "in lines 4, 5"),
+        (TALK, "step", ("(i - 1) % u.size", "(i + 1) % u.size"), "right", "all 32 values"),
+        (TALK, "step", ("i - 1", "i + 1"), "stopped", "u[-1]"),
+        (TALK, "unguarded", ("k", "B - k"), "right", "thread 1 wrote"),
+        (TALK, "unguarded", ("k", "B"), "wrong", "more is amiss"),
+        (TALK, "up", (NONE, WAIT), "right", "all 64 values"),
+        (TALK, "up", (WAIT, NONE), "stopped", "never comes to this line"),
+        (TALK, "up", (NONE, NONE), "stopped", "Nothing makes one wait"),
+        (TALK, "diamond", ("2 * h - d", "t", "t + 2"), "right", "all 64 values"),
+        (TALK, "diamond", ("h", "t", "t + 2"), "wrong", "of `new` are wrong"),
+        (TALK, "tile", ("K", "B - K"), "right", "all 32 values"),
+        (TALK, "tile", ("0", "B"), "stopped", "own the same word"),
+        (TALK, "gain", ("(launch + level) / (2 * level + (launch + level) / h)",), "right", ""),
+        (TALK, "gain", ("launch / level",), "wrong", "16.8750"),
+        (SCHEMES, "warp_diamond", ("even", "even", "odd", "odd"), "right", "all 128 values"),
+        (SCHEMES, "warp_diamond", ("odd", "odd", "even", "even"), "wrong", "of `new` are wrong"),
+    ],
+)  # fmt: skip
+def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:
+    said = verdict(tmp_path / "lesson.py", lesson, name, answers)
+    assert said.kind == kind and words in said.words, repr(said)

@@ -121,20 +121,24 @@ def launch_sums(rows: Sequence[dict[str, Any]], program: str, launches: Sequence
         numbers added; of registers it is the largest.
     """
     try:
-        launched = iter(counters(program, COUNTERS | COUNTS))
+        launched = iter(
+            counters(program, COUNTERS | {f"{n} counted": m for n, m in COUNTS.items()})
+        )
     except RuntimeError as trouble:
         print(f"no counters: {trouble}", flush=True)
         yield from rows
         return
     for measured, number in zip(rows, launches, strict=True):
         parts = [next(launched) for _ in range(number)]
-        total = sum(p["nanoseconds"] for p in parts)
+        counted = {name: [p[f"{name} counted"] for p in parts] for name in COUNTS}
+        percent = {name: [p[name] for p in parts] for name in COUNTERS}
         yield measured | {
             "counters": {
-                name: sum(p[name] * p["nanoseconds"] for p in parts) / total for name in COUNTERS
+                name: float(np.average(values, weights=counted["nanoseconds"]))
+                for name, values in percent.items()
             },
-            "counts": {name: sum(p[name] for p in parts) / measured["dofs"] for name in COUNTS}
-            | {"registers": max(p["registers"] for p in parts)},
+            "counts": {name: sum(values) / measured["dofs"] for name, values in counted.items()}
+            | {"registers": max(counted["registers"])},
         }
 
 

@@ -197,7 +197,8 @@ def test_the_ladder(monkeypatch):
     def counters(program, metrics):
         asked.append(program)
         launches = [dict.fromkeys(metrics, 1.0) for _ in range(3 * 5 + 4)]
-        launches[0] |= {"nanoseconds": 6.0, "FMA": 51.0, "registers": 40.0}
+        launches[0] |= {"nanoseconds counted": 6.0, "FMA": 51.0, "registers counted": 40.0}
+        launches[0] |= {"L2": 31.0, "L2 counted": 2.0}  # one in percent, one in bytes
         return launches
 
     rows = ladder_rows(monkeypatch, counters)
@@ -205,7 +206,8 @@ def test_the_ladder(monkeypatch):
     assert len({row["floor_seconds"] for row in rows[:-2]}) == 1
     first, second = rows[0], rows[1]
     assert first["counters"]["FMA"] == pytest.approx((6 * 51 + 4) / 10)
-    assert first["counts"]["L2"] == pytest.approx(5 / 144)
+    assert first["counters"]["L2"] == pytest.approx((6 * 31 + 4) / 10)
+    assert first["counts"]["L2"] == pytest.approx(6 / 144)
     assert first["counts"]["registers"] == 40 and second["counts"]["registers"] == 1
     assert "counts" not in rows[-1] and rows[-1]["size"]["K"] == 6
     assert asked == [

@@ -1,0 +1,108 @@
+"""The ladder of Maxwell's kernels in a page: how far each rung is from its floor, what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from dgbook.lab.numbers import recorded
+from dgbook.lab.records import Record
+from dgbook.lab.tables import Table, table
+from dgbook.page import plot
+from dgbook.page.show import Shown
+
+CASES = ((3, "float32"), (7, "float32"), (3, "float64"), (7, "float64"))
+"""Orders and precisions, in the order of the columns."""
+HEADS = tuple(f"N = {order}, fp{dtype[-2:]}" for order, dtype in CASES)
+
+SUMS = {"FMA": ("FMA32", "FMA64"), "memory": ("memory read", "memory written")}
+"""Counters that are added up: multiply-adds of both precisions, and both ways of memory."""
+
+
+def rows_of(record: Record, order: int, dtype: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of some rungs that there are, in the order of the names."""
+    rows = {row["rung"]: row for row in record.select(order=order, dtype=dtype)}
+    return [rows[name] for name in names if name in rows]
+
+
+def percent(record: Record, names: Sequence[str]) -> Figure:
+    """Percent of the floor on each rung, the first one on top."""
+    fig, ax = plot.figure(height=1.2 + 0.42 * len(names))
+    for (order, dtype), head, marker in zip(CASES, HEADS, "osos", strict=True):
+        rows = rows_of(record, order, dtype, names)
+        double = dtype == "float64"
+        ax.plot(
+            [100 * row["efficiency"] for row in rows],
+            [names.index(row["rung"]) for row in rows],
+            marker + ("--" if double else "-"),
+            color=plot.COLORS["vermillion" if order == 7 else "blue"],
+            mfc="none" if double else None,
+            lw=1.2,
+            label=head,
+        )
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xlim(0, None)
+    plot.label_axes(ax, "percent of the floor", "")
+    plot.annotate_label(ax, "RECORDED", record.source)
+    fig.legend(loc="outside lower center", ncols=2)
+    return fig
+
+
+def rates(record: Record, names: Sequence[str], caption: str) -> Table:
+    """Degrees of freedom per second on each rung."""
+    rows = []
+    for name in names:
+        found = [rows_of(record, *case, [name]) for case in CASES]
+        rows.append([name, *(recorded(record, r[0], "GDOF/s") if r else None for r in found)])
+    return table(rows, ["rung", *HEADS], caption)
+
+
+def moved(record: Record, steps: Iterable[tuple[str, str, str, str]], caption: str) -> Table:
+    """What a counter said before and after each step.
+
+    Parameters
+    ----------
+    record : Record
+    steps : iterable of (str, str, str, str)
+        The rung below, the rung itself, the counter's name and what the table calls it. The name is
+        one of `dgbook.lab.profile.COUNTS` per degree of freedom, one of `SUMS` of these or, with
+        "%" behind it, one of `COUNTERS`.
+    caption : str
+    """
+    rows = []
+    for below, rung, counter, words in steps:
+        cells = []
+        for case in CASES:
+            pair = rows_of(record, *case, [below, rung])
+            kind = "counters" if counter.endswith("%") else "counts"
+            if len(pair) < 2 or any(kind not in row for row in pair):
+                cells.append(None)
+                continue
+            names = SUMS.get(counter, (counter.rstrip("%"),))
+            before, after = (sum(row[kind][name] for name in names) for row in pair)
+            cells.append(f"{_short(before)} → {_short(after)}")
+        rows.append([f"{rung}: {words}", *cells])
+    return table(rows, ["rung: counter", *HEADS], f"{caption}, RECORDED {record.source}")
+
+
+def difference(edits: Iterable[tuple[str, str]]) -> Shown:
+    """What a rung in CUDA C++ changes: lines of the rung below with -, its own with +.
+
+    Parameters
+    ----------
+    edits : iterable of (str, str)
+        From `dgbook.lab.ladder`: what stands in the kernel, and what would stand there without.
+    """
+    lines = []
+    for new, old in edits:
+        for sign, text in (("-", old), ("+", new)):
+            lines += [f"{sign} {line}" for line in text.rstrip().split("\n")]
+    return Shown("the difference", "\n".join(lines) + "\n", "diff")
+
+
+def _short(value: float) -> str:
+    """Two or three digits."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

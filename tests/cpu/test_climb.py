@@ -1,0 +1,62 @@
+"""The ladder in a page: rungs in their order, counters before and after, differences in code."""
+
+import copy
+
+import pytest
+
+from dgbook.lab import ladder, records
+from dgbook.page import climb
+
+RECORD = records.load("maxwell/ladder")
+NAMES = ("fusion", "no such rung", "five kernels")
+
+
+def test_rows_come_in_the_order_of_the_names():
+    found = climb.rows_of(RECORD, 3, "float32", NAMES)
+    assert [row["rung"] for row in found] == ["fusion", "five kernels"]
+
+
+def test_percent_of_the_floor():
+    fig = climb.percent(RECORD, NAMES)
+    (ax,) = fig.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(NAMES)
+    first = ax.lines[0]
+    row = RECORD.row(rung="fusion", order=3, dtype="float32")
+    assert first.get_xdata()[0] == pytest.approx(100 * row["efficiency"])
+    assert list(first.get_ydata()) == [0, 2]
+
+
+def test_rates_have_a_dash_where_a_rung_is_missing():
+    shown = str(climb.rates(RECORD, ("u stays",), "Rates"))
+    assert shown.count("GDOF/s") == 2 and shown.count("–") == 2 and "RECORDED" in shown
+
+
+def test_what_moved():
+    steps = [
+        ("layout", "algebra", "FMA", "multiply-adds"),
+        ("padding", "u stays", "L2", "bytes"),
+        ("fusion", "register tile", "warps%", "warps"),
+    ]
+    text = str(climb.moved(RECORD, steps, "Moved"))
+    assert "117 → 66" in text and "519 → 298" in text and "RECORDED" in text
+    assert text.count("–") == 2  # at N = 7 there is no such rung
+    assert "96 → 53" in text
+
+
+def test_without_counters_there_is_nothing_to_tell():
+    record = copy.deepcopy(RECORD)
+    for row in record.rows:
+        row.pop("counts", None)
+    shown = str(climb.moved(record, [("layout", "algebra", "FMA", "x")], "Moved"))
+    assert shown.count("–") == len(climb.CASES)
+
+
+def test_a_difference_has_both_sides():
+    text = climb.difference(ladder.NO_PADDING).text
+    assert text == "- return n;\n+ return TENSOR ? n + (12 - n % 8) % 8 : n | 1;\n"
+
+
+def test_no_rung_is_above_its_floor():
+    """Floors know tensor cores: an efficiency above 1 would say that they are wrong."""
+    assert "fp64_tensor_TFLOPs" in RECORD.ceilings
+    assert all(0 < row["efficiency"] < 1 for row in RECORD.rows)

@@ -48,11 +48,13 @@ class Source:
     Raises
     ------
     ValueError
-        If the text is not to be had, as for a function made by ``exec``.
+        If the text is not to be had, as for a function made by ``exec``, or a lambda's.
     """
 
     def __init__(self, kernel: Any) -> None:
         function = getattr(kernel, "py_func", kernel)
+        if function.__name__ == "<lambda>":
+            raise ValueError("kernel is a lambda; allowed are functions that begin with def")
         try:
             text = textwrap.dedent(inspect.getsource(function))
         except (OSError, TypeError):

@@ -213,6 +213,11 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     assert X[0, 0] == 1, "what it was given stays"
 
 
+def test_a_lambda_is_refused_with_a_word():
+    with pytest.raises(ValueError, match="begin with def"):
+        check_function(lambda x: 2 - x, 1, 1)
+
+
 def test_each_case_of_a_function_is_looked_at():
     also = [(2 * X[1], X[1]), (3 * X[0], X[0])]
     assert check_function(double, 2 * X, X, also=also[:1]).kind == "right"

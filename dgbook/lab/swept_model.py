@@ -22,6 +22,8 @@ class Machine:
         grid, to the next, of kernels that compute nothing.
     operation : float
         Seconds of an operation that waits for the one before it.
+    load, shared_load : float
+        Seconds from asking for a word to having it, of the L2 cache and of shared memory.
     bandwidth, shared_bandwidth : float
         Bytes a second, of global memory and of the shared memory of all multiprocessors.
     rate : float
@@ -32,6 +34,8 @@ class Machine:
     barrier: float
     grid_barrier: float
     operation: float
+    load: float
+    shared_load: float
     bandwidth: float
     shared_bandwidth: float
     rate: float
@@ -63,6 +67,8 @@ def recorded_machine(dtype: str, share: float = 1.0) -> Machine:
     together = plan["threads"] * plan["blocks_per_multiprocessor"]
     multiprocessors = one_chain["flops"] / (2 * links * together)
     walk = probes.row(path="banks", plan={"stride": 1})
+    load = probes.row(path="latency", plan={"working_set_bytes": 2**23})
+    shared_load = probes.row(path="shared", plan={"stride": 1})
     barrier, grid_barrier = (
         waiting.row(path=f"barrier:{of}", size={"threads": 128})["seconds_median"]
         for of in ("block", "grid")
@@ -72,6 +78,8 @@ def recorded_machine(dtype: str, share: float = 1.0) -> Machine:
         barrier=barrier,
         grid_barrier=grid_barrier,
         operation=one_chain["seconds_median"] / links,
+        load=load["seconds_median"] / load["operations"],
+        shared_load=shared_load["seconds_median"] / shared_load["operations"],
         bandwidth=probes.ceilings["copy_TBps"] * 1e12,
         shared_bandwidth=WALKED * multiprocessors / walk["seconds_median"],
         rate=share * probes.ceilings[f"fp{np.dtype(dtype).itemsize * 8}_TFLOPs"] * 1e12,
@@ -83,14 +91,15 @@ def predicted_seconds(cost: Cost, machine: Machine, chain: int = 0) -> float:
 
     The simple model of the paper's section 6 with arithmetic: small problems cost what launches
     and levels cost, and large ones what memory moves or what is computed. It knows nothing of
-    occupancy, nor of how long a word takes to come. `chain` operations, one after the other, make
-    a level; each launch and each barrier ends one.
+    occupancy, nor of how long stores and the start of a kernel take beyond an empty launch. A level
+    waits for a load, from the L2 cache behind a launch or a barrier of the grid and from shared
+    memory behind a barrier, and then for `chain` operations, one after the other.
     """
     level = chain * machine.operation
     waiting = (
-        cost.launches * (machine.launch + level)
-        + cost.barriers * (machine.barrier + level)
-        + cost.grid_barriers * (machine.grid_barrier + level)
+        cost.launches * (machine.launch + machine.load + level)
+        + cost.barriers * (machine.barrier + machine.shared_load + level)
+        + cost.grid_barriers * (machine.grid_barrier + machine.load + level)
     )
     return waiting + max(
         cost.bytes / machine.bandwidth,

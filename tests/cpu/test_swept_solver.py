@@ -205,6 +205,8 @@ def test_prediction_has_the_papers_shape():
         barrier=4e-8,
         grid_barrier=1e-6,
         operation=0.0,
+        load=0.0,
+        shared_load=0.0,
         bandwidth=4e12,
         shared_bandwidth=3e13,
         rate=1e13,
@@ -220,13 +222,13 @@ def test_prediction_has_the_papers_shape():
     assert 1.5 < ratios[2**23] < ratios[2**11]
 
 
-def test_a_level_takes_its_chain_and_its_barrier():
+def test_a_level_takes_its_load_its_chain_and_its_barrier():
     """Of KS a launch of 16 steps and 4 levels a step, 7 operations long; no points, no work."""
-    machine = Machine(1e-6, 2e-8, 1e-6, 4e-9, 4e12, 3e13, 1e13)
+    machine = Machine(1e-6, 2e-8, 1e-6, 4e-9, 2e-7, 1e-8, 4e12, 3e13, 1e13)
     shared = cost(as_problem("ks"), "shared", Plan(128), 128, "float64")
     waited = replace(shared, flops=0.0, bytes=0.0, shared_bytes=0.0)
     level = 7 * 4e-9
-    expected = (1e-6 + level) / 16 + 4 * (2e-8 + level)
+    expected = (1e-6 + 2e-7 + level) / 16 + 4 * (2e-8 + 1e-8 + level)
     assert predicted_seconds(waited, machine, 7) == pytest.approx(expected)
 
 

@@ -13,6 +13,7 @@ CHAPTERS = Path(__file__).parents[2] / "chapters"
 TALK, SCHEMES = "11_compute_first_talk_later", "11b_four_schemes_and_three_equations"
 IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_function\n"
 WAIT, NONE = "cuda.syncthreads()", "pass"
+ONCE = "(launch + trip + level)"
 
 
 def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
@@ -43,8 +44,13 @@ def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
         (TALK, "diamond", ("h", "t", "t + 2"), "wrong", "of `new` are wrong"),
         (TALK, "tile", ("K", "B - K"), "right", "all 32 values"),
         (TALK, "tile", ("0", "B"), "stopped", "own the same word"),
-        (TALK, "gain", ("(launch + level) / (2 * level + (launch + level) / h)",), "right", ""),
-        (TALK, "gain", ("launch / level",), "wrong", "16.8750"),
+        (TALK, "gain", (f"{ONCE} / (2 * level + {ONCE} / h)",), "right", ""),
+        (TALK, "gain", (f"{ONCE} / (2 * level)",), "wrong", "7.734"),
+        (TALK, "gain", ("launch / (2 * level + launch / h)",), "wrong", ""),
+        (SCHEMES, "steps_per_launch", ("B // (2 * r * S)",), "right", ""),
+        (SCHEMES, "steps_per_launch", ("B // 8",), "wrong", ""),
+        (SCHEMES, "steps_per_launch", ("B // (4 * r)",), "wrong", ""),
+        (SCHEMES, "steps_per_launch", ("B // (4 * S)",), "wrong", ""),
         (SCHEMES, "warp_diamond", ("even", "even", "odd", "odd"), "right", "all 128 values"),
         (SCHEMES, "warp_diamond", ("odd", "odd", "even", "even"), "wrong", "of `new` are wrong"),
     ],

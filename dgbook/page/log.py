@@ -124,10 +124,19 @@ class Source:
         names = self.shared()
         return [line for line, node in self.statements.items() if _written(node) & names]
 
-    def blanks(self) -> list[int]:
-        """The lines on which ``...`` still stands for what a reader is to write."""
-        found = {n.lineno for n in ast.walk(self.kernel) if getattr(n, "value", 0) is ...}
-        return sorted(found)
+    def blanks(self, indices: str = "all") -> list[int]:
+        """The lines on which ``...`` still stands for what a reader is to write.
+
+        Beside other entries of an index it may be NumPy's. There it counts with "all", with "last"
+        if nothing follows it, as in ``x[i, ...]``, and with "none" not at all.
+        """
+        spared = set()
+        for n in ast.walk(self.kernel):
+            if isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Tuple):
+                entries = n.slice.elts
+                spared.update(map(id, {"all": [], "last": entries[:-1], "none": entries}[indices]))
+        blank = [n for n in ast.walk(self.kernel) if getattr(n, "value", 0) is ...]
+        return sorted({n.lineno for n in blank if id(n) not in spared})
 
 
 def _written(node: ast.stmt) -> set[str]:

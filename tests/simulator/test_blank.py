@@ -218,6 +218,39 @@ def test_a_lambda_is_refused_with_a_word():
         check_function(lambda x: 2 - x, 1, 1)
 
 
+def first_column(x):
+    return x[..., 0]
+
+
+def last_column(x):
+    return x[..., -1]
+
+
+def first_row(x):
+    return x[0, ...]
+
+
+def any_row(x):
+    return x[0][...]
+
+
+def some_entry(x):
+    return x[..., ...]
+
+
+@pytest.mark.parametrize(
+    ("function", "want", "kind"),
+    [(first_column, X[:, 0], "right"), (last_column, X[:, 0], "wrong"),
+     (first_row, X[0], "right"), (first_row, X[1], "blank"),
+     (any_row, X[0], "blank"), (some_entry, X[0], "blank")],
+)  # fmt: skip
+def test_numpys_own_dots_are_no_blank(function, want, kind):
+    """Beside other entries of an index; last among them they are, unless the answer is right."""
+    verdict = check_function(function, want, X)
+    assert verdict.kind == kind
+    assert (kind == "blank") == ("in line 2" in repr(verdict))
+
+
 def test_each_case_of_a_function_is_looked_at():
     also = [(2 * X[1], X[1]), (3 * X[0], X[0])]
     assert check_function(double, 2 * X, X, also=also[:1]).kind == "right"

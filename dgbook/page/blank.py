@@ -199,7 +199,8 @@ def _called(function: Callable[..., Any], source: Source, want: Any, *args: Any)
         values = "the value" if want.size == 1 else f"all {want.size} values"
         return Verdict("right", "Right:", f"{values}, to rounding.")
     first = tuple(map(int, np.argwhere(bad)[0]))
-    if want.size > 3 and want.any() and (same := _same_everywhere(have.ravel(), want.ravel(), 1e-12)):
+    several = want.size > 3 and want.any()
+    if several and (same := _same_everywhere(have.ravel(), want.ravel(), 1e-12)):
         return Verdict("wrong", "Not quite.", " ".join(same))
     which = f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`,"
     if want.ndim == 0:

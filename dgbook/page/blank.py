@@ -176,6 +176,7 @@ def check_function(
     -------
     Verdict
         Right up to 50 roundings in double precision, relative to the largest right value.
+        If one mistake explains four values or more, such as a sign or a factor, it is named.
     """
     source = Source(function)
     if source.blanks():

@@ -177,6 +177,7 @@ def check_function(
     -------
     Verdict
         Right up to 50 roundings in double precision, relative to the largest right value.
+        If one mistake explains four values or more, such as a sign or a factor, it is named.
     """
     source = Source(function)
     open_lines = source.blanks("last")
@@ -204,6 +205,9 @@ def _called(function: Callable[..., Any], source: Source, want: Any, *args: Any)
         values = "the value" if want.size == 1 else f"all {want.size} values"
         return Verdict("right", "Right:", f"{values}, to rounding.")
     first = tuple(map(int, np.argwhere(bad)[0]))
+    several = want.size > 3 and want.any()
+    if several and (same := _same_everywhere(have.ravel(), want.ravel(), 1e-12)):
+        return Verdict("wrong", "Not quite.", " ".join(same))
     which = f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`,"
     if want.ndim == 0:
         which = "The value"

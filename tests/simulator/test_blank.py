@@ -187,6 +187,14 @@ def shifted(x):
     return 2 * x + np.array([0, 0, 1e-12])
 
 
+def opposite(x):
+    return -2 * x
+
+
+def double_again(x):
+    return 4 * x
+
+
 def empty(x):
     return x * ...
 
@@ -204,6 +212,8 @@ X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     [(double, "right", "Right: all 6 values, to rounding."),
      (flat, "wrong", "The shape of the result is (6,) and should be (2, 3)."),
      (shifted, "wrong", "2 of 6 values are wrong. The first, at [0, 2], is 6.0000 and should be"),
+     (opposite, "wrong", "Every value has the wrong sign."),
+     (double_again, "wrong", "Every value is 2 times what it should be."),
      (empty, "blank", "Put something in place of ... in line 2."),
      (typed, "stopped", "in line 3: ")],
 )  # fmt: skip

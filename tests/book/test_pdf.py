@@ -78,7 +78,7 @@ def test_a_player_says_which_frame_it_shows(document: BeautifulSoup) -> None:
     """In place of sliders stand their values; eight strides have one frame each."""
     player, film = document.select(".dg-player")
     assert "step through this film" in film.select_one("p.dg-frame").get_text()
-    assert player.select_one("p.dg-frame").get_text().startswith("stride = 1: one of 8 frames.")
+    assert player.select_one("p.dg-frame").get_text().startswith("stride = 4: one of 8 frames.")
 
 
 def test_short_tables_stay_whole_and_wide_ones_in_plain_text_get_smaller_letters() -> None:

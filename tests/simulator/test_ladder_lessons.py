@@ -25,7 +25,9 @@ BLANKS = {
     ),
     "curls": (NUMBA, {"Idx.x, ...": "Idx.x, 2 * cuda.blockIdx.x"}, (REFERENCE, KERNELS)),
     "loads_per_round": (CUDA, {"e * ...": "e * 3"}, ()),
-    "three_products": (CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, ("# @title Round numbers to 11 bits",)),
+    "three_products": (
+        CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, ("# @title Round numbers to 11 bits",)
+    ),
 }  # fmt: skip
 WRONG = [
     ("place", "6 * (k * Np + n) + c", "(6 * k + c) * Np + n"),

@@ -113,3 +113,17 @@ def in_parts(make: Make, mesh: Mesh, u: np.ndarray, **how: Any) -> np.ndarray | 
     """The whole state after some steps by a solver in parts."""
     solver = parallel.Solver(make, mesh, **how)
     return solver.gather(solver.run(solver.scatter(u), STEPS * DT, DT))
+
+
+def roundings_of_less(make: Make, mesh: Mesh, steps: int, dt: float) -> float:
+    """How far two parts are that send what the flux needs from two that send whole traces.
+
+    In roundings of the largest value, after some steps.
+    """
+    states = []
+    for traces in parallel.TRACES:
+        many = parallel.Solver(make, mesh, parts=2, traces=traces)
+        u = many.scatter(start(make(whole(mesh))))
+        states.append(many.gather(many.run(u, steps * dt, dt)))
+    eps = np.finfo(states[0].dtype).eps
+    return np.abs(states[0] - states[1]).max() / eps / np.abs(states[0]).max()

@@ -25,12 +25,12 @@ BLANKS = {
         (REFERENCE, KERNELS),
     ),
     "curls": (NUMBA, {"Idx.x, ...": "Idx.x, 2 * cuda.blockIdx.x"}, (REFERENCE, KERNELS)),
-    "along_edges": (NUMBA, {"return ...": "return beta - alpha"}, ("# @title Make the task of two",)),
+    "along_edges": (NUMBA, {"return ...": "return beta - alpha"}, ("# @title Make the task of",)),
     "vector_of": (CUDA, {"return ...": "return r * threads + t"}, (LOADS,)),
     "loads_per_round": (CUDA, {"e * ...": "e * 3"}, (LOADS,)),
     "first_vector": (CUDA, {"return ...": "return i // 20 * distance"}, (LOADS,)),
     "place_of_sum": (
-        CUDA, {"j // 2), ...": "j // 2), 2 * (lane % 4) + j % 2"}, ("# @title Make the tasks of fra",)
+        CUDA, {"j // 2), ...": "j // 2), 2 * (lane % 4) + j % 2"}, ("# @title Make the tasks of f",)
     ),
     "leading": (CUDA, {"n = ...": "n = 13"}, (BITS,)),
     "three_products": (CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, (BITS, "# @title Split numbers")),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -52,12 +53,13 @@ def percent(record: Record, names: Sequence[str]) -> Figure:
 
 
 def rates(record: Record, names: Sequence[str], caption: str) -> Table:
-    """Degrees of freedom per second on each rung."""
+    """Degrees of freedom per second on each rung, and the percentage of the floor."""
     rows = []
     for name in names:
         found = [rows_of(record, *case, [name]) for case in CASES]
-        rows.append([name, *(recorded(record, r[0], "GDOF/s") if r else None for r in found)])
-    return table(rows, ["rung", *HEADS], caption)
+        rows.append([name, *(_rate(record, row[0]) if row else None for row in found)])
+    head = f"{caption}: GDOF/s (percent of the floor), RECORDED {record.source}"
+    return table(rows, ["rung", *HEADS], head)
 
 
 def moved(record: Record, steps: Iterable[tuple[str, str, str, str]], caption: str) -> Table:
@@ -101,6 +103,12 @@ def difference(edits: Iterable[tuple[str, str]]) -> Shown:
         for sign, text in (("-", old), ("+", new)):
             lines += [f"{sign} {line}" for line in text.rstrip().split("\n")]
     return Shown("the difference", "\n".join(lines) + "\n", "diff")
+
+
+def _rate(record: Record, row: Mapping[str, Any]) -> str:
+    """Three digits of the rate, and the efficiency."""
+    rate = recorded(record, row, "GDOF/s").value
+    return f"{rate:.{max(0, 2 - int(math.log10(rate)))}f} ({100 * row['efficiency']:.0f} %)"
 
 
 def _short(value: float) -> str:

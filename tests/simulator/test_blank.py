@@ -268,6 +268,15 @@ def test_each_case_of_a_function_is_looked_at():
     assert found.kind == "wrong" and "3 of 3 values are wrong" in repr(found)
 
 
+def test_a_known_mistake_is_named():
+    known = {"Twice is not thrice.": 2 * X}
+    found = check_function(double, 3 * X, X, known=known)
+    assert found.kind == "wrong" and "Twice is not thrice." in repr(found)
+    assert check_function(double, 2 * X, X, known={"Right is no mistake.": 2 * X}).kind == "right"
+    other = check_function(double, 3 * X, X, known={"Another one.": X})
+    assert other.kind == "wrong" and "Another one." not in repr(other)
+
+
 def test_integers_are_right_to_the_last_digit():
     @jit
     def count(out):

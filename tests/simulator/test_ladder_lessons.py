@@ -13,6 +13,7 @@ from dgbook.lab.lesson import turned
 CHAPTERS = Path(__file__).parents[2] / "chapters"
 NUMBA = CHAPTERS / "06_the_same_operator_today.ipynb"
 CUDA = CHAPTERS / "06b_wide_loads_and_tensor_cores.ipynb"
+LOADS, BITS = "# @title Make the tasks of loads", "# @title Make a number with 11 bits"
 REFERENCE, KERNELS = "# @title Make the task, and", "# @title Make the tasks for kernels"
 # Function: its lesson, what stands in place of each blank, the folded cells that it needs.
 BLANKS = {
@@ -24,21 +25,51 @@ BLANKS = {
         (REFERENCE, KERNELS),
     ),
     "curls": (NUMBA, {"Idx.x, ...": "Idx.x, 2 * cuda.blockIdx.x"}, (REFERENCE, KERNELS)),
-    "loads_per_round": (CUDA, {"e * ...": "e * 3"}, ()),
-    "three_products": (
-        CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, ("# @title Round numbers to 11 bits",)
+    "along_edges": (NUMBA, {"return ...": "return beta - alpha"}, ("# @title Make the task of",)),
+    "vector_of": (CUDA, {"return ...": "return r * threads + t"}, (LOADS,)),
+    "loads_per_round": (CUDA, {"e * ...": "e * 3"}, (LOADS,)),
+    "first_vector": (CUDA, {"return ...": "return i // 20 * distance"}, (LOADS,)),
+    "place_of_sum": (
+        CUDA, {"j // 2), ...": "j // 2), 2 * (lane % 4) + j % 2"}, ("# @title Make the tasks of f",)
     ),
+    "leading": (CUDA, {"n = ...": "n = 13"}, (BITS,)),
+    "three_products": (CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, (BITS, "# @title Split numbers")),
 }  # fmt: skip
+# A blank, what is right in it, what is put instead, and what has to be told.
 WRONG = [
-    ("place", "6 * (k * Np + n) + c", "(6 * k + c) * Np + n"),
-    ("brackets", "E[:, j] @ D[k]", "E[:, j] @ D[j]"),
-    ("brackets", "- E[:, j] @ D[k]", "+ E[:, j] @ D[k]"),
-    ("curl", "c2 -= d1 * z", "c2 -= d1 * x"),
-    ("curl", "c2 += d3 * x", "c2 += d1 * z"),
-    ("curls", "2 * cuda.blockIdx.x", "cuda.blockIdx.x"),
-    ("loads_per_round", "e * 3", "e * 12"),
-    ("three_products", "+ A2 @ u1", "+ A2 @ u2"),
-    ("three_products", "A1 @ u2 + A2 @ u1", "A2 @ u1"),
+    ("place", "6 * (k * Np + n) + c", "(6 * k + c) * Np + n", "should be 286"),
+    ("brackets", "E[:, j] @ D[k]", "E[:, j] @ D[j]", "Component j is differentiated"),
+    ("brackets", "E[:, j] @ D[k]", "E[:, k] @ D[k]", "Component k is differentiated"),
+    ("brackets", "E[:, j] @ D[k]", "E[:, k] @ D[j]", "Both terms are the same"),
+    ("brackets", "- E[:, j] @ D[k]", "+ E[:, j] @ D[k]", "subtracted already"),
+    ("along_edges", "beta - alpha", "alpha - beta", "the other way round"),
+    ("along_edges", "beta - alpha", "-alpha", "t_1 has -x_1"),
+    ("along_edges", "beta - alpha", "beta", "t_2 has -x_1"),
+    ("along_edges", "beta - alpha", "-alpha - beta", "signs"),
+    ("along_edges", "beta - alpha", "0 * alpha", "a part along x_1"),
+    ("curl", "c2 -= d1 * z", "c2 -= d1 * x", "component 1 only"),
+    ("curl", "c2 += d3 * x", "c2 += d1 * z", "component 1 only"),
+    ("curls", "2 * cuda.blockIdx.x", "cuda.blockIdx.x", "Two threads own"),
+    ("vector_of", "r * threads + t", "t * rounds + r", "three apart"),
+    ("vector_of", "r * threads + t", "t + r", "the same vector"),
+    ("vector_of", "r * threads + t", "r * rounds + t", "as there are threads"),
+    ("loads_per_round", "e * 3", "e * 12", "word by word"),
+    ("loads_per_round", "e * 3", "e * 1.5", "one node"),
+    ("loads_per_round", "e * 3", "e * 6", "holds four numbers"),
+    ("first_vector", "i // 20 * distance", "i * distance", "a row of 20 shares"),
+    ("first_vector", "i // 20 * distance", "i % 20 * distance", "the place within"),
+    ("first_vector", "i // 20 * distance", "i // 20", "how far apart"),
+    ("place_of_sum", "2 * (lane % 4) + j % 2", "lane % 4 + j % 2", "two nodes further"),
+    ("place_of_sum", "2 * (lane % 4) + j % 2", "2 * (lane % 4) + 0 * j", "at two nodes"),
+    ("place_of_sum", "2 * (lane % 4) + j % 2", "2 * lane + j % 2", "Four lanes share"),
+    ("leading", "13", "12", "the leading 1"),
+    ("leading", "13", "21", "sign and the exponent"),
+    ("leading", "13", "11", "how many bits stay"),
+    ("three_products", "+ A2 @ u1", "+ A2 @ u2", "too small to matter"),
+    ("three_products", "A1 @ u2 + A2 @ u1", "A2 @ u1 + A2 @ u2", "the one that is too small."),
+    ("three_products", "A1 @ u2 + A2 @ u1", "A1 @ u2 + A1 @ u1", "counts once"),
+    ("three_products", "A2 @ u1", "A1 @ u2", "One correction twice"),
+    ("three_products", "A1 @ u2 + A2 @ u1", "A2 @ u1", "values are wrong"),
 ]
 
 
@@ -86,8 +117,9 @@ def test_right_as_solved(name):
     assert answer.kind == "right", answer
 
 
-@pytest.mark.parametrize(("name", "right", "wrong"), WRONG)
-def test_wrong_answers_are_told(name, right, wrong):
+@pytest.mark.parametrize(("name", "right", "wrong", "words"), WRONG)
+def test_wrong_answers_are_told(name, right, wrong, words):
     solved = {blank: text.replace(right, wrong) for blank, text in BLANKS[name][1].items()}
     assert solved != BLANKS[name][1]
-    assert verdict(name, *solved.items()).kind in ("wrong", "stopped")
+    found = verdict(name, *solved.items())
+    assert found.kind in ("wrong", "stopped") and words in repr(found), found

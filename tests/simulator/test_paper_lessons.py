@@ -141,7 +141,7 @@ BLANKS_5B = {
               "    lift = 6 * Nf + 6 * Np\n    differentiate = 6 * Np + 18 * Np + 9\n"
               "    assemble = 12 * Np + 6 * Np + 6 * Np"),
     "asked": ("Nf + Np + ...", "Nf + Np + Np * Nf / w_i"),
-    "best": ("axis=...)\n    return free[...]", "axis=1)\n    return free[shared.argmax()]"),
+    "best": ("[free], ...).sum(axis=...)", "[free], block).sum(axis=1)"),
     "traces_per_side": ("return ...", "return 2 - sigma"),
     "caught": ("[..., ..., ...],  # the order of the minus side\n"
                "        [..., ..., ...],  # the wrong impedance\n"
@@ -168,10 +168,10 @@ def test_the_functions_of_5b(tmp_path, name: str) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        "axis=1)\n    return free[shared.argmin()]",
-        "axis=1)\n    return free[0]",
-        "axis=1)\n    return shared.argmax()",
-        "axis=0)\n    return free[shared.argmax()]",
+        "[free], free).sum(axis=1)",
+        "[free], block).sum(axis=0)",
+        "[free], block).sum()",
+        "[block], free).sum(axis=1)",
     ],
 )
 def test_a_wrong_step_of_the_greedy_partition_is_told(tmp_path, wrong: str) -> None:

@@ -141,8 +141,16 @@ BLANKS_5B = {
               "    lift = 6 * Nf + 6 * Np\n    differentiate = 6 * Np + 18 * Np + 9\n"
               "    assemble = 12 * Np + 6 * Np + 6 * Np"),
     "asked": ("Nf + Np + ...", "Nf + Np + Np * Nf / w_i"),
+    "best": ("[free], ...).sum(axis=...)", "[free], block).sum(axis=1)"),
     "traces_per_side": ("return ...", "return 2 - sigma"),
+    "caught": ("[..., ..., ...],  # the order of the minus side\n"
+               "        [..., ..., ...],  # the wrong impedance\n"
+               "        [..., ..., ...],",
+               "[0, 1, 1],  # the order of the minus side\n"
+               "        [0, 0, 1],  # the wrong impedance\n"
+               "        [1, 1, 1],"),
 }  # fmt: skip
+FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5b.4
 
 
 @pytest.mark.parametrize("name", BLANKS_5B)
@@ -151,7 +159,24 @@ def test_the_functions_of_5b(tmp_path, name: str) -> None:
     (source,) = (s for s in cells(MEASURED) if f"def {name}(" in s and "check_function(" in s)
     old, new = BLANKS_5B[name]
     assert source.count(old) == 1
-    head = "import numpy as np\nfrom dgbook.page import check_function\n"
+    head = "import numpy as np\nfrom dgbook.page import check_function\n" + FOUND
     for text, kind in ((source, "blank"), (source.replace(old, new), "right")):
         lines = (head + text).replace("\ncheck_function(", "\nverdict = check_function(")
         assert run(lines, tmp_path)["verdict"].kind == kind
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "[free], free).sum(axis=1)",
+        "[free], block).sum(axis=0)",
+        "[free], block).sum()",
+        "[block], free).sum(axis=1)",
+    ],
+)
+def test_a_wrong_step_of_the_greedy_partition_is_told(tmp_path, wrong: str) -> None:
+    (source,) = (s for s in cells(MEASURED) if "def best(" in s)
+    head = "import numpy as np\nfrom dgbook.page import check_function\n"
+    text = head + source.replace(BLANKS_5B["best"][0], wrong)
+    found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
+    assert found["verdict"].kind in ("wrong", "stopped")

@@ -21,7 +21,7 @@ PLACE = re.compile(r"(?:^|, )(?:(?P<name>\w+) = (?P<number>[\d.]+)|(?P<size>[\d.
 """A place on the x axis in the name of a row: "N = 3", "p = 0, N = 32", "10 MiB"."""
 
 UNIT = re.compile(
-    r"(?:^|, )(?P<unit>%|ms|us|flops a byte|[kMGT]?(?:B|DOF|FLOP)/s)(?P<end> from| to)?$"
+    r"(?:^|, )(?P<unit>%|ms|us|flops per byte|[kMGT]?(?:B|DOF|FLOP)/s)(?P<end> from| to)?$"
 )
 """At the end of a column's name: "volume, %", "our best, GB/s from"."""
 

@@ -135,7 +135,7 @@ def test_rates_are_those_of_each_kernel():
     assert ours == pytest.approx((e["flux"].bytes + e["lift"].bytes) / 3e-3 * 1e-12)
 
     ours = verdict("figure11").ours.rows["N = 4, NPT nodal"]
-    assert ours["volume, flops a byte"] == pytest.approx(c["volume"].flops / c["volume"].bytes)
+    assert ours["volume, flops per byte"] == pytest.approx(c["volume"].flops / c["volume"].bytes)
     assert ours["volume, TFLOP/s"] == pytest.approx(c["volume"].flops / 6.6e-3 * 1e-12)
 
     share = verdict("figure12").ours.rows["N = 4, NPT nodal"]["volume, %"]

@@ -71,7 +71,7 @@ def figure4a() -> Ours:
     rows = {}
     for N in range(1, 10):
         Np, Nf = space_dimension(3, N), 2 * (N + 1) * (N + 2)
-        rows[f"N = {N}"] = {"rows": Np, "inner": Nf, "columns an element": 6}
+        rows[f"N = {N}"] = {"rows": Np, "inner": Nf, "columns per element": 6}
     return Ours(rows, "drawn in chapter 5")
 
 
@@ -202,7 +202,7 @@ def figure8a() -> Ours:
 
 
 def figure8b() -> Ours:
-    """Degrees of freedom a second, by the paper's kernels and by one fused kernel."""
+    """Degrees of freedom per second, by the paper's kernels and by one fused kernel."""
     record = records.load("maxwell/stage")
     rows = {
         f"N = {N}": {
@@ -283,7 +283,7 @@ def figure12() -> Ours:
         }
     }
     for path, row in rates.items():
-        rows[f"N = 4, {path}"] = {"ms a time step": 1e3 * row["seconds_median"]}
+        rows[f"N = 4, {path}"] = {"ms per time step": 1e3 * row["seconds_median"]}
     return Ours.recorded(record, rows, "it is another body, another mesh and another GPU")
 
 

@@ -60,6 +60,7 @@ def reproductions(name: str) -> str:
 
     plain = {
         words.MATCHES: "the same",
+        words.CLOSE: "the same but for a stated tolerance",
         words.DIFFERS: "different for a reason that is stated",
         words.UNEXPLAINED: "different, unexplained",
         words.ALONE: "with ours, and without values of the paper to compare",
@@ -80,7 +81,22 @@ def reproductions(name: str) -> str:
     head = f"{{cite:t}}`{name}`, on {escape(paper.hardware)}. {len(rows)} items: {summary}."
     if sources:
         head += f" Measurements of ours: {label('RECORDED')} {escape('; '.join(sources))}."
-    return f"{head}\n\n{table(('item', 'what it shows', 'chapter', 'verdict'), rows)}"
+    shown = table(("item", "what it shows", "chapter", "verdict"), rows)
+    return "\n\n".join([head, shown, *filter(None, map(drawn, verdicts))])
+
+
+def drawn(verdict: Verdict) -> str:
+    """Ours of what a paper plots, to be unfolded; nothing for a table or a drawing."""
+    from dgbook.page import plot, plotted
+
+    item = verdict.item
+    if not item.id.startswith("figure") or item.kind == "illustration":
+        return ""
+    if (fig := plotted.draw(verdict)) is None:
+        return ""
+    image = plot.show(fig, f"Ours of {item.number}: {item.title}")._repr_html_()
+    head = f":::{{dropdown}} Ours of {item.number}, drawn: {escape(item.title)}"
+    return f"{head}\n<div>{image}</div>\n:::"
 
 
 def comparison(verdict: Verdict) -> str:

@@ -154,7 +154,7 @@ class NodePlan(PaperPlan):
 
     @classmethod
     def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
-        """About 256 threads a block."""
+        """About 256 threads per block."""
         K_V, K_S = (max(1, 256 // n) for n in (shape.Np, max(shape.Np, shape.Nf)))
         return cls(K_V, K_S, K_V)
 

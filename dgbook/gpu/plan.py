@@ -96,7 +96,7 @@ class LaunchPlan(ABC):
         if self.dynamic and capability:
             shared = architecture(capability).shared_block
         for counts, what, most in (
-            (self.block(shape), "threads a block", MAX_THREADS),
+            (self.block(shape), "threads per block", MAX_THREADS),
             (self.shared_bytes(shape), "bytes shared", shared),
         ):
             for name, count in (counts if isinstance(counts, Mapping) else {"": counts}).items():

@@ -19,7 +19,7 @@ def matrix_bytes(shape: Shape, faces: int) -> int:
 def product_cost(shape: Shape, faces: int) -> Cost:
     """The least work of y = A x: 2 flops a number of A; A, the columns and x read, y written once.
 
-    Nothing of A is used twice: below 2 / itemsize flops a byte memory is the limit everywhere.
+    Nothing of A is used twice: below 2 / itemsize flops per byte memory is the limit everywhere.
     """
     vectors = 2 * faces * shape.m * shape.itemsize
     columns = faces * shape.blocks * INDEX

@@ -377,7 +377,7 @@ def stage_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
 
 
 def blocks_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
-    """Rows of the record euler/blocks: chen, Table 1, the paper's stage by threads a block."""
+    """Rows of the record euler/blocks: chen, Table 1, the paper's stage by threads per block."""
     for n in BLOCK_CELLS:
         operator = operator_on(n, order, dtype)
         for threads in THREADS:

@@ -377,7 +377,7 @@ def variants(
     single = paper_plan.shape_of(order, dtype, 1)
 
     def without_microblocks(plan: PaperPlan) -> PaperPlan:
-        """Each element padded by itself; threads a block and elements a gather as before."""
+        """Each element padded by itself; threads per block and elements a gather as before."""
         gather = replace(plan.gather, M_B=plan.gather.M_B * plan.K_M)
         lift, differentiate = (
             _fewer_rows(p, paper_plan.shape_of(order, dtype), single)
@@ -502,7 +502,7 @@ def plans_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
 def tiles_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """Rows of the record maxwell/tiles: the fused stage in CUDA C++, a tile a thread of each size.
 
-    About 128 threads a block and no tensor cores; as many registers as the compiler likes.
+    About 128 threads per block and no tensor cores; as many registers as the compiler likes.
     """
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
     shape = FusedShape(order, dtype)

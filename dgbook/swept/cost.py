@@ -63,8 +63,8 @@ def cost(problem: Problem, scheme: str, plan: Plan, n: int, dtype: str) -> Cost:
     node / 2r. In it half of the thread's turns are idle: 2 height barriers are passed by a block in
     that time. A tile reads all of its states and writes its middle.
 
-    With a point a thread a state is read from shared memory by 2r neighbors and written once; with
-    several, a thread writes and reads 2r states for all of them.
+    With one point per thread a state is read from shared memory by 2r neighbors and written once;
+    with several, a thread writes and reads 2r states for all of them.
     """
     word = np.dtype(dtype).itemsize
     fields, stages, points = len(problem.fields), len(problem.weights), plan.points

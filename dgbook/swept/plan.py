@@ -80,7 +80,7 @@ class Plan(LaunchPlan):
     def __str__(self) -> str:
         points = f" of {self.points} points" if self.points > 1 else ""
         steps = f", {self.steps} steps a launch" if self.steps > 1 else ""
-        return f"{self.threads} threads a block{points}{steps}"
+        return f"{self.threads} threads per block{points}{steps}"
 
     @classmethod
     def default(cls, shape: Shape, capability: Capability = None, variant: str = "") -> Self:
@@ -114,7 +114,7 @@ class Plan(LaunchPlan):
         return self.threads
 
     def shared_bytes(self, shape: Shape) -> int:
-        """With a point a thread two rows of threads + 2r states (magee2017, section 4.2).
+        """With one point per thread two rows of threads + 2r states (magee2017, section 4.2).
 
         With several, and in tiles, the first r and the last r of each thread, even and odd.
         """

@@ -16,7 +16,7 @@ from dgbook.hdg.problem import Poisson
 from dgbook.lab import hdg as measure
 from dgbook.lab import records, reproduce
 from dgbook.lab.reproduce import roca2011
-from dgbook.lab.reproduce.verdict import ALONE, DIFFERS, MATCHES
+from dgbook.lab.reproduce.verdict import ALONE, CLOSE, DIFFERS
 
 ON_CPU = SESSION.on_host
 COSTS = {
@@ -76,7 +76,7 @@ def tables(kept):
 @pytest.mark.usefixtures("tables")
 def test_a_mesh_with_as_many_faces_takes_as_much_memory():
     answer = verdict("table1")
-    assert answer.word == MATCHES and len(answer.compared) == 2 * 8
+    assert answer.word == CLOSE and len(answer.compared) == 2 * 8
     ours = answer.ours.rows["p = 2"]
     assert list(answer.ours.rows) == ["p = 1", "p = 2"]
     assert ours["unknowns"] == 141360 and ours["block values"] == 8481600
@@ -201,9 +201,9 @@ def test_a_gpu_by_memory():
     assert ours["10 MiB"]["share from"] == ours["200 MiB"]["share to"] == pytest.approx(50)
     large = ours["large sizes"]
     assert (large["share from"], large["share to"]) == pytest.approx((25, 75))
-    assert (large["bandwidth from"], large["bandwidth to"]) == pytest.approx((1e3, 3e3))
+    assert (large["GB/s from"], large["GB/s to"]) == pytest.approx((1e3, 3e3))
     # the better of the two others, whose own bytes are less than the contraction's
-    assert 3000 < large["our best, bandwidth to"] < 4000
+    assert 3000 < large["our best, GB/s to"] < 4000
     rates = verdict("figure2c").ours.rows["500 MiB"]
     assert rates["our best, rate from"] > rates["rate from"] > 200
 

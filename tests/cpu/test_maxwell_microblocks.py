@@ -243,7 +243,7 @@ def test_limits():
     """Order 4: 144 places and 240 face nodes a microblock, 15 nodes a face."""
     shape = shape_of(4, "float32")
     assert LiftPlan("field", 7).illegal(shape) == ""
-    assert LiftPlan("field", 8).illegal(shape) == "1152 threads a block; allowed: 1024"
+    assert LiftPlan("field", 8).illegal(shape) == "1152 threads per block; allowed: 1024"
     assert LiftPlan("field", 2, 24).shared_bytes(shape) == 2 * 24 * 240 * 4
     assert LiftPlan("field", 2, 25).illegal(shape) == "25 accumulators a thread; allowed: 24"
     assert LiftPlan("field", 3, 18).illegal(shape) == "51840 bytes shared; allowed: 49152"
@@ -255,7 +255,7 @@ def test_limits():
     assert LiftPlan("matrix", 2, N_R=160).illegal(shape) == "N_R = 160; a microblock has 144 nodes"
     # 6 fields x 2 x 240, and 32 faces of 7 integers and 9 reals.
     assert GatherPlan(8, 2).shared_bytes(shape) == 4 * (6 * 2 * 240 + 32 * (7 + 9))
-    assert GatherPlan(69, 2).illegal(shape) == "1035 threads a block; allowed: 1024"
+    assert GatherPlan(69, 2).illegal(shape) == "1035 threads per block; allowed: 1024"
     assert GatherPlan(8, 8).illegal(shape) == "54272 bytes shared; allowed: 49152"
 
 

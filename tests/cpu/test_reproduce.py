@@ -13,7 +13,15 @@ from dgbook.lab import papers, reproduce
 from dgbook.lab.numbers import significant
 from dgbook.lab.papers import KINDS
 from dgbook.lab.reproduce import Item, Ours, klockner2009
-from dgbook.lab.reproduce.verdict import ALONE, CANNOT, DIFFERS, MATCHES, NOT_YET, UNEXPLAINED
+from dgbook.lab.reproduce.verdict import (
+    ALONE,
+    CANNOT,
+    CLOSE,
+    DIFFERS,
+    MATCHES,
+    NOT_YET,
+    UNEXPLAINED,
+)
 
 ITEMS = [(paper, item) for paper in reproduce.papers() for item in paper.items]
 NAMES = [f"{paper.name}-{item.id}" for paper, item in ITEMS]
@@ -90,12 +98,18 @@ def test_all_numbers_are_told_in_the_width_of_a_terminal(paper, item):
     if verdict.ours and item.kind == "measurement":
         origin = f"ours [{verdict.ours.label} {verdict.ours.source}]\n"
         assert f"\npaper [PAPER {paper.name}], {origin}" in text
+    printed = [cell for cell in verdict.cells if cell.paper is not None]
     table = re.split(r"\n +paper.*\n", text)[-1].splitlines()
-    for cell, line in zip(verdict.cells, table, strict=False):
+    for cell, line in zip(printed, table, strict=False):
         assert f" {cell.column} " in line
-        assert cell.paper is None or f" {cell.paper:.10g}" in line
+        assert f" {cell.paper:.10g}" in line
         for number in (cell.ours, cell.ratio):
             assert number is None or f" {significant(number)}" in line
+    tables = re.split(r"^ours  +", text, flags=re.M)[1:]
+    for cell in (cell for cell in verdict.cells if cell.paper is None):
+        holds = re.compile(rf"(^|  ){re.escape(cell.column)}(  |$)")
+        (part,) = (part for part in tables if holds.search(part.splitlines()[0]))
+        assert significant(cell.ours) in part
 
 
 @pytest.mark.parametrize(
@@ -301,8 +315,41 @@ def test_a_match():
 
 
 def test_the_tolerance_is_relative_and_closed():
-    assert judge(Ours({"N = 1": {"b": 4.2}}), tolerance=0.06).word == MATCHES
+    close = judge(Ours({"N = 1": {"a": 2.0, "b": 4.2}}), tolerance=0.06)
+    assert close.word == CLOSE
+    assert "agrees within 6 percent of each value (1 of 2 are the same to the digits" in str(close)
     assert judge(Ours({"N = 1": {"b": 4.2}}), tolerance=0.04).word == UNEXPLAINED
+
+
+def test_digits_are_the_papers():
+    """What the paper rounded matches if ours rounds to it: no tolerance is needed for that."""
+    rows = {"N = 1": {"a": 0.75, "b": 45.0}}
+    rounded = judge(Ours({"N = 1": {"a": 0.7461, "b": 45.3}}), rows=rows, tolerance=0.02)
+    assert [cell.exact for cell in rounded.cells] == [True, False]
+    rows = {"N = 1": {"a": 0.75, "b": 45}}
+    assert (
+        judge(Ours({"N = 1": {"a": 0.7461, "b": 45.3}}), rows=rows, tolerance=0.02).word == MATCHES
+    )
+
+
+def test_what_rounding_made_is_marked():
+    ours = Ours({"N = 1": {"a": 3.0, "b": 5.0}}, "it is", rounding=frozenset({("N = 1", "b")}))
+    text = str(judge(ours))
+    assert re.search(r"5\.00\*", text) and not re.search(r"3\.00\*", text)
+    assert "\n* mostly rounding" in text
+
+
+def test_only_ours_takes_a_line_per_row():
+    """Columns side by side, in as many tables as the terminal's width needs."""
+    ours = Ours(
+        {f"N = {N}": {f"some quantity {i}": float(N * i) for i in range(8)} for N in (3, 7)}
+    )
+    text = str(judge(ours, rows={}))
+    assert (
+        max(map(len, text.splitlines())) <= 100 and "paper " not in text.split("chapter 1")[1][:40]
+    )
+    assert text.count("\nours ") == 2 and text.count("\nN = 3 ") == text.count("\nN = 7 ") == 2
+    assert re.search(r"\nN = 7 +0 +7\.00 +14\.0", text)
 
 
 def test_a_difference_with_and_without_a_reason():

@@ -156,7 +156,7 @@ def test_the_initial_state_stays():
 
 
 def test_cost_of_a_step():
-    """By hand: heat moves 2 words a point, KS 5; swept 4 words and a launch for `every` steps."""
+    """By hand: heat moves 2 words per point, KS 5; swept 4 words and a launch for `every` steps."""
     n = 1024
     heat, ks, euler = (as_problem(name) for name in PROBLEMS)
     classic = cost(heat, "classic", Plan(256), n, "float64")

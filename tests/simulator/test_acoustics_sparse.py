@@ -147,7 +147,7 @@ def test_shapes_are_those_of_the_basis(order):
 
 def test_what_cannot_run_is_refused():
     case = make_case(1)
-    with pytest.raises(ValueError, match="K_S: 1028 threads a block; allowed: 1024"):
+    with pytest.raises(ValueError, match="K_S: 1028 threads per block; allowed: 1024"):
         case.launcher.planned(BernsteinPlan(1, 257, 1))
     with pytest.raises(ValueError, match="K_S: 61440 bytes shared; allowed: 49152"):
         BernsteinLauncher(case.double, SIMULATOR, BernsteinPlan(1, 128, 1))

@@ -41,6 +41,8 @@ class Ours:
         difference without a reason is reported as one that nobody has explained.
     label, source : str
         Of measurements, and only of them: "LIVE" or "RECORDED", and the device or record.
+    rounding : frozenset of (str, str)
+        Rows and columns whose values are mostly rounding, and say nothing of the method.
 
     Raises
     ------
@@ -52,6 +54,7 @@ class Ours:
     because: str = ""
     label: str = ""
     source: str = ""
+    rounding: frozenset[tuple[str, str]] = frozenset()
 
     def __post_init__(self) -> None:
         if not self.rows:

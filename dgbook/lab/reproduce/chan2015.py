@@ -162,7 +162,7 @@ def figure11() -> Ours:
             f"{name}, {unit}": value
             for name in ("volume", "surface")
             for unit, value in (
-                ("flops a byte", parts[name].flops / parts[name].bytes),
+                ("flops per byte", parts[name].flops / parts[name].bytes),
                 ("TFLOP/s", parts[name].flops / parts[name].seconds * 1e-12),
             )
         }

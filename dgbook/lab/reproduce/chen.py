@@ -23,7 +23,7 @@ CPU_CELLS = 16  # of Figure 2's meshes the one that takes a processor seconds
 
 
 def table1() -> Ours:
-    """Ten steps by the paper's kernels, by threads a block."""
+    """Ten steps by the paper's kernels, by threads per block."""
     record = records.load("euler/blocks")
     rows: Values = {}
     for row in record.select(dtype=DTYPE, path="paper"):

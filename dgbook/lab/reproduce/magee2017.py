@@ -58,7 +58,7 @@ def overwritten() -> Ours:
 def edges() -> Ours:
     """The edges of a node: two rows of half its points, left and right."""
     return Ours(
-        {f"a node of {NODE} points": {"left edge": NODE, "right edge": NODE, "words a point": 2}},
+        {f"a node of {NODE} points": {"left edge": NODE, "right edge": NODE, "words per point": 2}},
         DRAWN,
     )
 
@@ -70,7 +70,7 @@ def listing(kernel: str) -> Ours:
 
 
 def times(problem: str) -> Ours:
-    """Microseconds a step of every scheme and size, with its best plan and the paper's best."""
+    """Microseconds per step of every scheme and size, with its best plan and the paper's best."""
     record = records.load("swept/step")
     rows: Values = {}
     for row in _steps(record, problem):
@@ -110,7 +110,7 @@ def speed_ups(problem: str) -> Ours:
 
 
 def cores_times() -> Ours:
-    """Microseconds a step of Kuramoto-Sivashinsky: the GPU, Numba's threads, MPI ranks."""
+    """Microseconds per step of Kuramoto-Sivashinsky: the GPU, Numba's threads, MPI ranks."""
     record, steps = records.load("swept/cores"), records.load("swept/step")
     gpu = _by_scheme(steps, "ks", SINGLE)
     rows: Values = {}
@@ -150,7 +150,7 @@ def _steps(record: Record, problem: str) -> list[dict]:
 
 
 def _by_scheme(record: Record, problem: str, variant: str | None) -> dict[str, dict[int, float]]:
-    """Seconds a step by scheme and size, of the rows of a variant, or of those without."""
+    """Seconds per step by scheme and size, of the rows of a variant, or of those without."""
     times: dict[str, dict[int, float]] = {}
     for row in _steps(record, problem):
         if row.get("variant") == variant != PYTHON:

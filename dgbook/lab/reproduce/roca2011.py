@@ -120,7 +120,7 @@ def figure3(where: str, dtype: str) -> Ours:
     """Effective bandwidth of the contraction by memory, and its share of what a copy reaches."""
     if where == "CPU":  # on which no copy was measured
         return _curves(where, dtype, {"bandwidth": _gigabytes})
-    share = {"share": lambda row: 100 * row["efficiency"], "bandwidth": _gigabytes}
+    share = {"share": lambda row: 100 * row["efficiency"], "GB/s": _gigabytes}
     return _curves(where, dtype, share, ", of what a copy reaches on it in the same run")
 
 

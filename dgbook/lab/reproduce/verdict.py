@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dgbook.lab.numbers import significant
 from dgbook.lab.papers import Item, Ours, Paper
 
 MATCHES = "matches"
+CLOSE = "agrees within"
 DIFFERS = "differs because"
 UNEXPLAINED = "differs, and nobody has said why"
 CANNOT = "cannot be reproduced because"
@@ -21,13 +23,29 @@ WIDTH = 100
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of the paper and ours; either may be missing."""
+    """One value of the paper and ours; either may be missing.
+
+    Attributes
+    ----------
+    row, column : str
+    paper, ours : float or None
+    same : bool
+        Equal but for the tolerance of the item.
+    """
 
     row: str
     column: str
     paper: float | None
     ours: float | None
     same: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether ours, rounded as the paper's is, has all the digits that the paper prints."""
+        if self.paper is None or self.ours is None:
+            return False
+        _, _, decimals = str(self.paper).partition(".")
+        return round(float(self.ours), len(decimals)) == self.paper
 
     @property
     def ratio(self) -> float | None:
@@ -44,7 +62,8 @@ class Verdict:
     Attributes
     ----------
     word : str
-        "matches", "differs because", "differs, and nobody has said why", "cannot be reproduced
+        "matches" (all values, to the digits that the paper prints), "agrees within" (the item's
+        tolerance), "differs because", "differs, and nobody has said why", "cannot be reproduced
         because", "ours alone: the paper prints no values" (a drawing, or a plot without numbers) or
         "not yet in this version".
     because : str
@@ -70,6 +89,12 @@ class Verdict:
         same, all_of_them = sum(c.same for c in self.compared), len(self.compared)
         if self.word == MATCHES:
             return f"{MATCHES} ({same} of {all_of_them} values)."
+        if self.word == CLOSE:
+            exact = sum(c.exact for c in self.compared)
+            return (
+                f"{CLOSE} {100 * self.item.tolerance:.3g} percent of each value "
+                f"({exact} of {all_of_them} are the same to the digits that the paper prints)."
+            )
         if self.word in (DIFFERS, UNEXPLAINED):
             because = f" {self.because}" if self.because else ""
             return f"{self.word}{because} ({same} of {all_of_them} values are the same)."
@@ -89,24 +114,57 @@ class Verdict:
         return "\n".join([*head, *self._table(), *verdict])
 
     def _table(self) -> list[str]:
-        if not self.cells:
+        """What the paper prints beside ours, then what only we have, a line per row."""
+        printed = [cell for cell in self.cells if cell.paper is not None]
+        ours_alone = [cell for cell in self.cells if cell.paper is None]
+        return [*self._side_by_side(printed), *_by_row(ours_alone)]
+
+    def _side_by_side(self, cells: Sequence[Cell]) -> list[str]:
+        if not cells:
             return []
-        lines = [["", "", "paper"] + (["ours", "ours / paper"] if self.ours else [])]
-        for i, cell in enumerate(self.cells):
+        lines = [["", "", "paper"] + (["ours ", "ours / paper"] if self.ours else [])]
+        for i, cell in enumerate(cells):
             unit = self.item.units.get(cell.column, "")
-            repeated = i > 0 and self.cells[i - 1].row == cell.row
+            repeated = i > 0 and cells[i - 1].row == cell.row
             line = ["" if repeated else cell.row, cell.column, _text(cell.paper, unit, ".10g")]
             if self.ours:
-                line += [_text(cell.ours, unit), _text(cell.ratio)]
+                mark = "*" if (cell.row, cell.column) in self.ours.rounding else " "
+                line += [_text(cell.ours, unit) + mark, _text(cell.ratio)]
             lines.append(line)
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        return [
-            "  ".join(
-                text.ljust(width) if i < 2 else text.rjust(width)
-                for i, (text, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        ]
+        table = _aligned(lines, left=2)
+        if self.ours and self.ours.rounding:
+            table.append("* mostly rounding: says nothing of the method's order")
+        return table
+
+
+def _by_row(cells: Sequence[Cell]) -> list[str]:
+    """Values of ours, a row per line and a column per column, in tables as wide as a terminal."""
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    rows = list(dict.fromkeys(cell.row for cell in cells))
+    found = {(cell.row, cell.column): _text(cell.ours) for cell in cells}
+    lines: list[str] = []
+    while columns:
+        for count in range(len(columns), 0, -1):
+            head = ["ours", *columns[:count]]
+            body = [[row, *(found.get((row, c), "") for c in columns[:count])] for row in rows]
+            table = _aligned([head, *(line for line in body if any(line[1:]))], left=1)
+            if count == 1 or max(map(len, table)) <= WIDTH:
+                break
+        lines += table
+        columns = columns[count:]
+    return lines
+
+
+def _aligned(lines: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Columns side by side, the first `left` of them flush left and the others flush right."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return [
+        "  ".join(
+            text.ljust(width) if i < left else text.rjust(width)
+            for i, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def compare(paper: Paper, item: Item) -> Verdict:
@@ -135,7 +193,8 @@ def compare(paper: Paper, item: Item) -> Verdict:
     if not compared:
         raise ValueError(f"{item.number}: ours and the paper's rows have no value in common")
     if all(c.same for c in compared):
-        return Verdict(paper, item, ours, cells, MATCHES, "")
+        word = MATCHES if all(c.exact for c in compared) else CLOSE
+        return Verdict(paper, item, ours, cells, word, "")
     word = DIFFERS if ours.because else UNEXPLAINED
     return Verdict(paper, item, ours, cells, word, ours.because)
 

@@ -53,8 +53,12 @@ _PRODUCTS = ("paper", "fused", "sliced", "wide", "bulk")
 _SCHEMES = ("classic", "persistent", "shared", "register", "hybrid", "tiled")
 METHODS = (
     Method(
-        "Maxwell, nodal", "maxwell/stage", ("fused",), "stage",
+        "Maxwell, nodal", "maxwell/bases", ("fused",), "stage",
         sources=("maxwell/kernels/fused/kernel.cu",),
+    ),
+    Method(
+        "Maxwell, Bernstein", "maxwell/bases", ("bernstein",), "stage",
+        sources=("maxwell/kernels/bernstein_fused/kernel.cu",),
     ),
     Method(
         "sound, nodal", "acoustics/stage", ("fused",), "stage", {"basis": "nodal"},
@@ -86,7 +90,7 @@ METHODS = (
         sources=("swept/kernels/tiled.py", "swept/kernels/row.py"),
     ),
 )  # fmt: skip
-"""The five methods, in the order of the chapters; three of them in two shapes.
+"""The methods of the five papers, in the order of the chapters; all but Euler's in two shapes.
 
 Of what stands beside the swept rule tiles are the fastest on so many points.
 """

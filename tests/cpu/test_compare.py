@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -57,10 +58,10 @@ def test_several_records_have_one_source():
 
 def test_kernels_whose_lines_are_counted_are_the_best_within_five_percent():
     """A method's rows may be another kernel's; the one whose file is named is hardly slower."""
-    paths = {"kernel.cu": "fused", "wide.cu": "wide", "tiled.py": "tiled"}
+    paths = {"wide.cu": ("wide",), "tiled.py": ("tiled",)}
     for method in METHODS:
         record, rows = GATHERED[method.name]
-        named = replace(method, paths=(paths[method.sources[0].rsplit("/")[-1]],))
+        named = replace(method, paths=paths.get(Path(method.sources[0]).name, method.paths))
         own = compare.best_rows(record, named)
         for place, row in rows.items():
             took, least = (r["seconds_median"] / r["dofs"] for r in (own[place], row))
@@ -73,12 +74,12 @@ def test_a_method_without_a_record_is_left_out():
 
 @pytest.mark.parametrize("name", GATHERED)
 def test_the_recorded_gpu_has_the_recorded_floors(name):
-    """Rows of several runs stand in a record with the ceilings of one: a few per mille apart."""
+    """Rows of several runs stand in a record with the ceilings of one: a percent apart at most."""
     record, rows = GATHERED[name]
     gpu = compare.recorded_gpu(record)
     for row in rows.values():
         alone = compare.predict(row, Gpu(gpu.ceilings))
-        assert alone.seconds == pytest.approx(row["floor_seconds"], rel=5e-3)
+        assert alone.seconds == pytest.approx(row["floor_seconds"], rel=1e-2)
         assert alone.bound in ("memory", "arithmetic")
         if row["floor_seconds"] > gpu.launch:  # a launch takes less than these stages need
             assert compare.predict(row, gpu).seconds == alone.seconds

@@ -53,6 +53,15 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
             ("seconds",): False,
         }
     },
+    "flops_on_a_hexahedron": {
+        ("return ...",): {
+            ("return 6 * (N + 1)",): True,
+            ("return 3 * (N + 1)",): False,
+            ("return 2 * (N + 1)",): False,
+            ("return 6 * N",): False,
+            ("return 6 * (N + 1) ** 3",): False,
+        }
+    },
     "lengths": {
         ("steps = ...", "0.85 * ..."): {
             (

@@ -13,7 +13,6 @@ FUNCTIONS = {
     "euler/reference.py": ("volume_residual", "edge_residual", "add", "slope"),
     "hdg/launch.py": ("inflate_on_cores", "contract_on_cores"),
     "hdg/local.py": ("condense",),
-    "lab/compare.py": ("best_rows", "predict"),
     "lab/probes.py": ("copy", "make_transpose"),
     "maxwell/reference.py": ("volume", "jumps", "fluxes", "lift", "rhs"),
     "swept/problem.py": ("Heat.make_slope", "KuramotoSivashinsky.make_slope", "Euler.make_faces"),

@@ -1,4 +1,4 @@
-"""The best kernels of all families side by side, and what a GPU with other ceilings would do.
+"""The best kernels of all families side by side.
 
 Everything here is read from records: what a row says of flops, bytes and seconds is enough to place
 a method on the roofline of any GPU, and no family has to know of another.
@@ -6,7 +6,6 @@ a method on the roofline of any GPU, and no family has to know of another.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 
 from dgbook.gpu.source import with_included
 from dgbook.lab import records
-from dgbook.lab.floor import Ceilings
 from dgbook.lab.records import Record
 
 PACKAGE = Path(__file__).parents[1]
@@ -53,8 +51,12 @@ _PRODUCTS = ("paper", "fused", "sliced", "wide", "bulk")
 _SCHEMES = ("classic", "persistent", "shared", "register", "hybrid", "tiled")
 METHODS = (
     Method(
-        "Maxwell, nodal", "maxwell/stage", ("fused",), "stage",
+        "Maxwell, nodal", "maxwell/bases", ("fused",), "stage",
         sources=("maxwell/kernels/fused/kernel.cu",),
+    ),
+    Method(
+        "Maxwell, Bernstein", "maxwell/bases", ("bernstein",), "stage",
+        sources=("maxwell/kernels/bernstein_fused/kernel.cu",),
     ),
     Method(
         "sound, nodal", "acoustics/stage", ("fused",), "stage", {"basis": "nodal"},
@@ -86,7 +88,7 @@ METHODS = (
         sources=("swept/kernels/tiled.py", "swept/kernels/row.py"),
     ),
 )  # fmt: skip
-"""The five methods, in the order of the chapters; three of them in two shapes.
+"""The methods of the five papers, in the order of the chapters; all but Euler's in two shapes.
 
 Of what stands beside the swept rule tiles are the fastest on so many points.
 """
@@ -152,109 +154,6 @@ def code_lines(method: Method) -> int:
             elif line and not line.startswith(("#include", "# ", "//")):
                 count += 1
     return count
-
-
-# ------------------------------------------------------------------------------------ predictions
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """What must be known of a GPU to place a method on it.
-
-    Attributes
-    ----------
-    ceilings : Ceilings
-    launch : float
-        Seconds from one launch in a graph to the next.
-    cache : float
-        Bytes of the L2.
-    """
-
-    ceilings: Ceilings
-    launch: float = 0.0
-    cache: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name in ("launch", "cache"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} = {value}; allowed: finite and not negative")
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The least time of a launch that does a method's work.
-
-    Attributes
-    ----------
-    seconds : float
-        The largest of the three below.
-    launch, memory, arithmetic : float
-        What each of them takes, were it alone.
-    in_cache : bool
-        Whether all that is moved would fit in the L2: then memory's floor may be undercut, as
-        nothing has to come from there.
-    """
-
-    seconds: float
-    launch: float
-    memory: float
-    arithmetic: float
-    in_cache: bool
-
-    @property
-    def bound(self) -> str:
-        """ "launch", "memory" or "arithmetic"; in this order where two are equal."""
-        return max(("launch", "memory", "arithmetic"), key=lambda name: getattr(self, name))
-
-
-def predict(
-    row: Mapping[str, Any],
-    gpu: Gpu,
-    dofs: float | None = None,
-) -> Prediction:
-    """The least time of a recorded row's work on a GPU.
-
-    On the GPU of the record, and if launches took no time, it is the
-    row's `floor_seconds`.
-
-    Parameters
-    ----------
-    row : mapping
-        A record's row, of which flops, bytes, dofs and dtype are read.
-    gpu : Gpu
-    dofs : float, optional
-        The number of unknowns, to which flops and bytes are
-        proportional; that of the row if not given.
-
-    Raises
-    ------
-    ValueError
-        If dofs is not positive.
-    """
-    if dofs is not None and not dofs > 0:
-        raise ValueError(f"dofs = {dofs}; allowed: positive")
-    share = 1.0 if dofs is None else dofs / row["dofs"]
-    bytes_, flops = share * row["bytes"], share * row["flops"]
-    memory = bytes_ / (gpu.ceilings.copy_TBps * 1e12)
-    arithmetic = flops / gpu.ceilings.flop_rate(row["dtype"])
-    seconds = max(gpu.launch, memory, arithmetic)
-    cached = bytes_ <= gpu.cache
-    return Prediction(seconds, gpu.launch, memory, arithmetic, cached)
-
-
-def ceilings_of(record: Record) -> Ceilings:
-    """The ceilings that were measured together with a record."""
-    return Ceilings(**record.ceilings)
-
-
-def recorded_gpu(record: Record) -> Gpu:
-    """The GPU of a record, with the launches of the record machine/probes where there is one."""
-    launch = 0.0
-    if records.exists("machine/probes"):
-        probes = records.load("machine/probes")
-        launch = probes.row(path="launch", plan={"kind": "graph"})["seconds_median"]
-    return Gpu(ceilings_of(record), launch)
 
 
 def _time_per_dof(row: Mapping[str, Any]) -> float:

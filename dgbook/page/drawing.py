@@ -329,7 +329,8 @@ class _Drawing:
             for c, (step, act) in row.cells.items():
                 if isinstance(act, Access) and not step.ghost:
                     x, y, w, h = plan.column(c, top)
-                    d.text(x + w / 2, y + h / 2 + 4, act.element, f"n {row.kind}")
+                    long = " t" if act.element > 99 and plan.pitch < 22 else ""
+                    d.text(x + w / 2, y + h / 2 + 4, act.element, f"n {row.kind}{long}")
 
     def _memory(self, row: Row, y: float) -> None:
         d, plan = self.svg, self.plan

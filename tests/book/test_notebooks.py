@@ -39,6 +39,7 @@ LESSONS = (
     "09b_",
     "11_",
     "11b_",
+    "12_",
 )
 LESSON_WORDS, LESSON_LINES, SEEN_COLUMNS = (1200, 2000), 150, 72
 # Text in front of which a path of somebody's machine begins.

@@ -1,18 +1,14 @@
-"""The comparison of all families: best rows, predictions from ceilings, lines of code."""
+"""The comparison of all families: best rows, lines of code."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-
-import pytest
+from pathlib import Path
 
 from dgbook.lab import compare, records
-from dgbook.lab.compare import METHODS, Gpu, Method
-from dgbook.lab.floor import Ceilings
+from dgbook.lab.compare import METHODS, Method
 
 GATHERED = compare.gather()
-CEILINGS = Ceilings(4.0, 60.0, 30.0)
 
 
 def made_row(order, dtype, seconds, path="fused", dofs=1000, **more):
@@ -57,10 +53,10 @@ def test_several_records_have_one_source():
 
 def test_kernels_whose_lines_are_counted_are_the_best_within_five_percent():
     """A method's rows may be another kernel's; the one whose file is named is hardly slower."""
-    paths = {"kernel.cu": "fused", "wide.cu": "wide", "tiled.py": "tiled"}
+    paths = {"wide.cu": ("wide",), "tiled.py": ("tiled",)}
     for method in METHODS:
         record, rows = GATHERED[method.name]
-        named = replace(method, paths=(paths[method.sources[0].rsplit("/")[-1]],))
+        named = replace(method, paths=paths.get(Path(method.sources[0]).name, method.paths))
         own = compare.best_rows(record, named)
         for place, row in rows.items():
             took, least = (r["seconds_median"] / r["dofs"] for r in (own[place], row))
@@ -69,41 +65,6 @@ def test_kernels_whose_lines_are_counted_are_the_best_within_five_percent():
 
 def test_a_method_without_a_record_is_left_out():
     assert compare.gather((Method("none", "no/record", ("fused",), "stage"),)) == {}
-
-
-@pytest.mark.parametrize("name", GATHERED)
-def test_the_recorded_gpu_has_the_recorded_floors(name):
-    """Rows of several runs stand in a record with the ceilings of one: a few per mille apart."""
-    record, rows = GATHERED[name]
-    gpu = compare.recorded_gpu(record)
-    for row in rows.values():
-        alone = compare.predict(row, Gpu(gpu.ceilings))
-        assert alone.seconds == pytest.approx(row["floor_seconds"], rel=5e-3)
-        assert alone.bound in ("memory", "arithmetic")
-        if row["floor_seconds"] > gpu.launch:  # a launch takes less than these stages need
-            assert compare.predict(row, gpu).seconds == alone.seconds
-
-
-def test_a_prediction_is_the_largest_of_three():
-    row = made_row(1, "float64", 1.0)
-    gpu = Gpu(CEILINGS, launch=1e-6, cache=16_000)
-    found = compare.predict(row, gpu)
-    assert (found.memory, found.arithmetic) == pytest.approx((16e3 / 4e12, 64e3 / 30e12))
-    assert (found.seconds, found.bound, found.in_cache) == (1e-6, "launch", True)
-    more = compare.predict(row, gpu, dofs=1e9)
-    assert (more.seconds, more.bound) == (pytest.approx(16e9 / 4e12), "memory")
-    assert not more.in_cache
-    weak = Gpu(Ceilings(4.0, 60.0, 4.0))
-    assert compare.predict(row, weak, 1e9).bound == "arithmetic"
-    assert compare.predict(row, weak, 1e9).seconds == pytest.approx(64e9 / 4e12)
-
-
-@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf])
-def test_a_gpu_has_times_and_sizes(value):
-    with pytest.raises(ValueError, match=r"launch = .*; allowed: finite and not negative"):
-        Gpu(CEILINGS, launch=value)
-    with pytest.raises(ValueError, match=r"dofs = -1; allowed: positive"):
-        compare.predict(made_row(1, "float32", 1.0), Gpu(CEILINGS), -1)
 
 
 def test_lines_of_code_leave_out_what_only_explains(tmp_path, monkeypatch):

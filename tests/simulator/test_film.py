@@ -187,6 +187,22 @@ def test_a_picture_has_two_drawings_no_names_and_no_background():
     assert "<script" not in html and len(html) < 40_000
 
 
+def test_long_numbers_in_narrow_cells_are_small():
+    @jit
+    def copy(u, new):
+        i = cuda.threadIdx.x
+        new[i] = u[i + 95]
+
+    wide, narrow = (
+        film(copy, 1, lanes, np.arange(200.0), np.zeros(16), alt=ALT)
+        .still()
+        .html.split("</svg>")[0]
+        for lanes in (6, 10)
+    )
+    assert re.findall(r"n gr t[^>]*>(\d+)<", narrow) == ["100", "101", "102", "103", "104"]
+    assert ">100<" in wide and "n gr t" not in wide
+
+
 def test_a_player_keeps_the_picture_for_where_no_script_runs():
     shown = film(row, 2, 4, *arguments(), alt=ALT)
     player = shown.player()

@@ -18,8 +18,8 @@ FAMILIES = ("linear", "maxwell", "nodal", "bernstein", "euler")
 class MissingWait(transport.MpiRanks):
     """Reads what has arrived without waiting; one rank sends late."""
 
-    def connect(self, sends, receives):
-        return _Unfinished(super().connect(sends, receives))
+    def connect(self, sends, receives, device):
+        return _Unfinished(super().connect(sends, receives, device))
 
 
 class _Unfinished(transport.Connection):

@@ -153,7 +153,7 @@ def _family(verb: str, family: str, argv: list[str]) -> int:
     if verb == "run":
         from dgbook.cli import ranks
 
-        ranks.refuse_several(family, arguments)
+        ranks.begin(family, arguments, [verb, family, *argv])
     if verb == "bench":
         from dgbook.lab.records import check_folder
 

@@ -110,7 +110,7 @@ def check_own_gpus(gpus: Sequence[str]) -> None:
     if ranks > 1:
         raise RuntimeError(
             f"{len(gpus)} ranks have {len(set(gpus))} GPUs: {ranks} of them share {name}; allowed: "
-            "a GPU for each rank, or several parts in one process"
+            "a GPU for each rank, device 'cpu', or several parts in one process"
         )
 
 

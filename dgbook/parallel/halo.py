@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -161,6 +161,7 @@ class Halo:
                 first = last
             return Side(i, buffer, packets, Transfer(device, *ends, matrices))
 
+        self.device = device
         self.within = []  # source, target, and how
         self.sends: list[Side] = []
         self.receives: list[Side] = []
@@ -184,11 +185,11 @@ class Halo:
 
     def start(self, states: Sequence[Any]) -> None:
         """Let go what other parts want to know; after it, pieces of interiors have their ghosts."""
-        for end in self.sends:
-            end.transfer(states[end.piece], end.buffer)
+        moves = [partial(end.transfer, states[end.piece], end.buffer) for end in self.sends]
+        moves += [partial(transfer, states[j], states[i]) for j, i, transfer in self.within]
+        if moves:
+            self.device.concurrently(*moves)
         self.connection.start()
-        for j, i, transfer in self.within:
-            transfer(states[j], states[i])
 
     def finish(self, states: Sequence[Any]) -> None:
         """Wait for the others; after it, all pieces have their ghosts."""

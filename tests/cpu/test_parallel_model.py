@@ -1,0 +1,50 @@
+"""The model of many GPUs: its lines, its surfaces under refinement, and its two ends."""
+
+import numpy as np
+import pytest
+
+from dgbook.mesh import box
+from dgbook.parallel import model
+from dgbook.parallel.model import Machine
+from dgbook.parallel.surface import Surface, surface, surfaces
+
+MACHINE = Machine(fixed=12e-6, element=2e-9, launch=2e-6, latency=12e-6, bandwidth=3e11)
+
+
+def test_a_line_is_found():
+    sizes = [1e3, 1e5, 1e7]
+    constant, slope = model.line(sizes, [3e-6 + 2e-12 * n for n in sizes])
+    assert constant == pytest.approx(3e-6, rel=1e-10) and slope == pytest.approx(2e-12, rel=1e-10)
+    with pytest.raises(ValueError, match="slope -1; allowed: both positive"):
+        model.line([1.0, 2.0], [4.0, 3.0])
+
+
+def test_refined_parts_are_those_of_a_finer_box():
+    """Halves of a cube: 2 n^2 cut faces, as many elements on either side."""
+    coarse, fine = (
+        surface(mesh, (mesh.vertices[mesh.elements].mean(axis=1)[:, 0] > 0.5).astype(int))
+        for mesh in (box((2, 2, 2)), box((8, 8, 8)))
+    )
+    assert coarse.most_faces == 8 and fine.most_faces == 128 == fine.largest_edge
+    assert model.refined(coarse, 2) == fine
+    assert model.refined(coarse, 0) == coarse
+
+
+def test_both_ends():
+    """Large parts hide the exchange; small ones wait for it."""
+    large = Surface(8, 1e6, 10**6, 6e4, 60_000, 6e4, 60_000, 7.0, 7)
+    seconds = model.stage_seconds(MACHINE, large, 1e3)
+    # 2 us to pack, 12 us, and 2 ms for a million elements.
+    assert seconds == pytest.approx(2e-6 + 12e-6 + 2e-3)
+    assert model.efficiency(MACHINE, large, 1e3) == pytest.approx(2012 / 2014)
+    small = Surface(8, 100.0, 100, 200.0, 200, 80.0, 80, 7.0, 7)
+    # 2 us to pack, 12 us and 2e5 bytes, 2 us to unpack, and 12.16 us for 80 elements.
+    expected = 2e-6 + 12e-6 + 2e5 / 3e11 + 2e-6 + 12.16e-6
+    assert model.stage_seconds(MACHINE, small, 1e3) == pytest.approx(expected)
+
+
+def test_more_parts_are_less_efficient():
+    pytest.importorskip("pymetis")
+    found = surfaces(box((8, 8, 8)), (2, 8, 32, 128))
+    efficiencies = [model.efficiency(MACHINE, one, 15 * 6 * 4) for one in found]
+    assert (np.diff(efficiencies) < 0).all() and 0 < efficiencies[-1] < 1

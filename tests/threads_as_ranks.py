@@ -55,6 +55,9 @@ class Comm:
     def Get_rank(self):
         return self.rank
 
+    def Barrier(self):
+        self.world.barrier.wait()
+
     def allgather(self, value):
         self.world.said[self.rank] = value
         self.world.barrier.wait()

@@ -25,6 +25,7 @@ FAMILIES = {
     "acoustics": "acoustic waves on tetrahedra, nodal and Bernstein-Bezier (chan2015)",
     "euler": "compressible Euler on triangles (chen)",
     "hdg": "hybridized DG and its matrix product (roca2011)",
+    "parallel": "meshes in parts, on one GPU and on several (README)",
     "swept": "the swept rule for 1D heat, Kuramoto-Sivashinsky, Euler (magee2017)",
 }
 VERBS = {

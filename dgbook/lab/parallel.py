@@ -24,6 +24,7 @@ from dgbook.lab.session import Session, Subject
 from dgbook.maxwell.cost import costs
 from dgbook.maxwell.solver import Solver
 from dgbook.mesh import Mesh
+from dgbook.nodal.linear import noise
 from dgbook.nodal.solving import NodalSolver
 
 SPLIT, WEAK, STRONG = (4_000_000, 60_000_000), (4_000_000, 60_000_000), (8_000_000, 60_000_000)
@@ -51,7 +52,7 @@ def make(order: int, dtype: str, device: Device) -> Callable[[Any], Solver]:
 def stepping(solver: NodalSolver | parallel.Solver, recorded: bool = True) -> Callable[[], None]:
     """What takes a step of a solver from noise, again and again; nothing grows."""
     several = isinstance(solver, parallel.Solver)
-    states = [noise(one) for one in (solver.solvers if several else [solver])]
+    states = [random_state(one) for one in (solver.solvers if several else [solver])]
     dt = solver.cfl_dt()
     stepper = solver.march(states if several else states[0], dt, dt).stepper
     if not recorded:
@@ -59,10 +60,10 @@ def stepping(solver: NodalSolver | parallel.Solver, recorded: bool = True) -> Ca
     return partial(stepper.step, 0.0)
 
 
-def noise(solver: NodalSolver) -> np.ndarray:
-    """A random state, (6, K, Np)."""
+def random_state(solver: NodalSolver) -> np.ndarray:
+    """Random numbers, repeated, (6, K, Np)."""
     shape = len(solver.fields), solver.mesh.K, solver.element.Np
-    return np.random.default_rng(0).standard_normal(shape, dtype=np.float32).astype(solver.dtype)
+    return np.resize(noise(solver.dtype), shape)
 
 
 def per_stage(seconds: Iterable[float], solver: NodalSolver | parallel.Solver) -> Timing:

@@ -1,13 +1,19 @@
 """The model of many GPUs: its lines, its surfaces under refinement, and its two ends."""
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from dgbook.mesh import box
+from dgbook.lab import parallel, parallel_model, records
+from dgbook.mesh import box, read
 from dgbook.parallel import model
 from dgbook.parallel.model import Machine
 from dgbook.parallel.surface import Surface, surface, surfaces
 
+ROOT = Path(__file__).parents[2]
 MACHINE = Machine(fixed=12e-6, element=2e-9, launch=2e-6, latency=12e-6, bandwidth=3e11)
 
 
@@ -48,3 +54,30 @@ def test_more_parts_are_less_efficient():
     found = surfaces(box((8, 8, 8)), (2, 8, 32, 128))
     efficiencies = [model.efficiency(MACHINE, one, 15 * 6 * 4) for one in found]
     assert (np.diff(efficiencies) < 0).all() and 0 < efficiencies[-1] < 1
+
+
+def test_what_the_tool_writes(tmp_path, monkeypatch):
+    """The GPU of the records, surfaces that are counted, and a label."""
+    pytest.importorskip("pymetis")
+    exchanges = {65536.0: 12e-6, 67108864.0: 253e-6}
+    found, origin = parallel_model.machine(4, exchanges)
+    assert model.exchange_seconds(found, 65536) == pytest.approx(12e-6, rel=1e-6)
+    assert all(0 <= misfit < 0.3 for misfit in origin["misfits"].values())
+    path = ROOT / "chapters/meshes/aeroplane.msh"
+    rows = list(parallel_model.rows(4, [path], (8, 1024), found))
+    assert {row["parts"] for row in rows} == {8}  # of 1024, each would have seven elements
+    whole, flux = rows[:2]
+    mesh = read(path)
+    assert whole["elements"] == mesh.K * 8 ** whole["levels"] / 8
+    assert whole["bytes"] == 3 * flux["bytes"] == whole["most_faces"] * 15 * 6 * 4
+    assert whole["seconds"] >= flux["seconds"] and 0 < whole["efficiency"] <= flux["efficiency"] < 1
+    parallel_model.write(tmp_path / "models/one.json", {"rows": rows})
+    assert json.loads((tmp_path / "models/one.json").read_text())["label"] == "MODEL"
+
+
+def test_the_record_of_exchanges(monkeypatch):
+    sizes = [{"size": {"bytes": n}, "seconds_median": n * 1e-9} for n in (1, 2)]
+    rows = [row | {"variant": v} for row in sizes for v in (parallel.RECORDED, parallel.PYTHON)]
+    record = SimpleNamespace(select=lambda path: rows if path == "exchange" else [])
+    monkeypatch.setattr(records, "load", lambda name: {"parallel/exchange": record}[name])
+    assert parallel_model.recorded_exchanges() == {1: 1e-9, 2: 2e-9}

@@ -7,7 +7,9 @@ from parallel_cases import DT, case, mesh_of, roundings_of_less, start, whole
 from dgbook import parallel
 from dgbook.gpu.device import device as find_device
 from dgbook.mesh import box
+from dgbook.parallel import solver as parallel_solver
 from dgbook.parallel.halo import Transfer
+from dgbook.parallel.transport import OneProcess
 
 pytest.importorskip("pymetis")
 BAR = box((4, 1, 1), periodic=(False, True, False))
@@ -87,3 +89,18 @@ def test_nothing_is_recorded_where_python_has_to_run():
         many = parallel.Solver(make, mesh, parts=2)
         u = many.scatter(start(make(whole(mesh))))
         assert bool(many.march(u, DT, DT).stepper.replay) == recorded
+
+
+def test_nothing_is_recorded_unless_all_processes_can(monkeypatch):
+    """Messages of a recording would never meet those of a process that launches from Python."""
+
+    class WithAnother(OneProcess):
+        def everyone(self, value):
+            return [value, False] if value is True else [value]
+
+    monkeypatch.setattr(parallel_solver, "OneProcess", WithAnother)
+    mesh = mesh_of("linear", 2)
+    make = case("linear", mesh, 1, device="simulator")
+    many = parallel.Solver(make, mesh, parts=2)
+    march = many.march(many.scatter(start(make(whole(mesh)))), DT, DT)
+    assert all(one.replay for one in march.stepper.steppers) and not march.stepper.replay

@@ -124,7 +124,7 @@ def test_ranks_answer(monkeypatch):
     monkeypatch.setattr(nccl, "take_gpu", lambda number: None)
     monkeypatch.setattr(measure, "stepping", lambda _: int)
     answers = []
-    monkeypatch.setattr(measure, "tell", answers.append)
+    monkeypatch.setattr(measure, "tell", lambda told: answers.append(json.loads(json.dumps(told))))
     asked = [1, [["weak", 1, "float32", 144]]]
     monkeypatch.setattr(sys, "argv", ["-c", json.dumps(asked)])
     measure.answer()

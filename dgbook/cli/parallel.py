@@ -31,7 +31,7 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=list(measure.PARTS),
         metavar="N",
-        help="of the record split, whose parts are all on one GPU",
+        help="of the record split: into how many meshes are cut, of which one part is measured",
     )
 
 

@@ -74,23 +74,27 @@ def library() -> Any:
     return nccl
 
 
-def connected(comm: Any) -> Messages:
+def connected(comm: Any = None) -> Messages:
     """Connect the GPUs of all ranks of a communicator; all of them have to call it.
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm
-        Over which they agree.
+    comm : mpi4py.MPI.Comm, optional
+        Over which they agree. Without it this process is alone, and sends to itself.
 
     Raises
     ------
     RuntimeError
         If NCCL is missing, or two ranks have the same GPU; on all ranks.
     """
-    check_own_gpus(comm.allgather(gpu()))
+    ranks, rank = (1, 0) if comm is None else (comm.Get_size(), comm.Get_rank())
+    if comm is not None:
+        check_own_gpus(comm.allgather(gpu()))
     nccl = library()
-    unique = comm.bcast(nccl.get_unique_id() if comm.Get_rank() == 0 else None)
-    communicator = nccl.NcclCommunicator(comm.Get_size(), unique, comm.Get_rank())
+    unique = nccl.get_unique_id() if rank == 0 else None
+    communicator = nccl.NcclCommunicator(
+        ranks, unique if comm is None else comm.bcast(unique), rank
+    )
     # It is never destroyed: that would wait for all ranks, and for all recordings that hold it.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(communicator))
     return Messages(nccl, communicator)

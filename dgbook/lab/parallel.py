@@ -1,4 +1,4 @@
-"""What is measured of meshes in parts: the split on one GPU; exchanges, weak and strong scaling."""
+"""What is measured of meshes in parts: one part on one GPU; exchanges, weak and strong scaling."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -26,10 +27,11 @@ from dgbook.maxwell.solver import Solver
 from dgbook.mesh import Mesh
 from dgbook.nodal.linear import noise
 from dgbook.nodal.solving import NodalSolver
+from dgbook.parallel.transport import Connection, NcclGroup, OneProcess, Packet, Transport
 
-SPLIT, WEAK, STRONG = (4_000_000, 60_000_000), (4_000_000, 60_000_000), (8_000_000, 60_000_000)
+SPLIT, WEAK, STRONG = (8_000_000, 60_000_000), (4_000_000, 60_000_000), (8_000_000, 60_000_000)
 """Degrees of freedom of a record: of the mesh, for each GPU, and of the mesh."""
-PARTS = (1, 2, 8)
+PARTS = (2, 8)
 EXCHANGED = tuple(2**k for k in range(12, 27))
 """Bytes that go each way."""
 TOGETHER = 32
@@ -38,7 +40,9 @@ SHORTEST = 20e-3
 """Seconds of a sample of several ranks, which meet before and after it."""
 LIMIT = 900.0
 """Seconds that ranks have for all that they are asked."""
-RECORDED, PYTHON = "recorded", "launched from Python"
+RECORDED, PYTHON, BY_NCCL = "recorded", "launched from Python", "recorded, by NCCL"
+STILL = 1e-6
+"""Of a stable step: so short that a state hardly changes, whatever comes in."""
 
 
 # ------------------------------------------------------------------------------------- one GPU
@@ -50,10 +54,10 @@ def make(order: int, dtype: str, device: Device) -> Callable[[Any], Solver]:
 
 
 def stepping(solver: NodalSolver | parallel.Solver, recorded: bool = True) -> Callable[[], None]:
-    """What takes a step of a solver from noise, again and again; nothing grows."""
+    """What takes a step of a solver from noise, again and again; next to nothing changes."""
     several = isinstance(solver, parallel.Solver)
     states = [random_state(one) for one in (solver.solvers if several else [solver])]
-    dt = solver.cfl_dt()
+    dt = STILL * solver.cfl_dt()
     stepper = solver.march(states if several else states[0], dt, dt).stepper
     if not recorded:
         stepper.replay = None
@@ -80,7 +84,7 @@ def stage_row(
     timing: Timing,
     variant: str = RECORDED,
 ) -> dict[str, Any]:
-    """A row about a stage of all parts; `facts` are those of `facts_of`, and more."""
+    """A row about a stage of some parts, of which `facts` are those of `facts_of`."""
     size = {key: facts[key] for key in ("K", "Np", "fields", "parts", "gpus", "edge", "sent")}
     dofs = size["K"] * size["Np"] * size["fields"]
     cost = costs(order, size["K"], dtype)["fused"]
@@ -103,6 +107,7 @@ def facts_of(solver: NodalSolver | parallel.Solver) -> dict[str, Any]:
         return facts | {"language": solver.launcher.plan.language}
     edges = sum(piece.mesh.owned for piece in solver.pieces if piece.number % 2 == 0)
     return facts | {
+        "K": solver.transport.total(sum(piece.mesh.owned for piece in solver.pieces)),
         "parts": solver.transport.parts,
         "gpus": len(solver.transport.everyone(None)),
         "edge": solver.transport.total(edges),
@@ -111,24 +116,69 @@ def facts_of(solver: NodalSolver | parallel.Solver) -> dict[str, Any]:
     }
 
 
+class OnePart(Transport):
+    """One part of a mesh in several, on one GPU: what it sends to a neighbor comes back to it.
+
+    As much goes out to a neighbor as comes in from it, therefore this GPU does what each of several
+    does, but for the network. The numbers are not those of a wave.
+
+    Parameters
+    ----------
+    parts : int
+    messages : nccl.Messages, optional
+        Of this process alone, to send by; copies without it.
+    """
+
+    def __init__(self, parts: int, messages: nccl.Messages | None = None) -> None:
+        self.parts, self.mine, self.messages = parts, range(1), messages
+
+    def connect(
+        self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
+    ) -> Connection:
+        """As `Transport.connect`."""
+        # To itself by the name of each neighbor, or, by NCCL, in the order of the neighbors.
+        back = [Packet(0, packet.source, packet.buffer) for packet in receives]
+        if self.messages is None or device.is_host:
+            return OneProcess(self.parts).connect(sends, back, device)
+        ends = ([Packet(0, 0, packet.buffer) for packet in some] for some in (sends, back))
+        return NcclGroup(self.messages, *ends, device)
+
+    def everyone(self, value: Any) -> list[Any]:
+        """As `Transport.everyone`: there is nobody else."""
+        return [value]
+
+    collected = everyone
+
+
 def split_rows(
     order: int, dtype: str, dofs: Sequence[int], parts: Sequence[int], session: Session
 ) -> Rows:
-    """What it costs to have parts, on one GPU: a whole mesh, then the same in parts.
+    """What it costs to be one of several parts, on one GPU; and a whole mesh of about that size.
 
-    Copies take the place of messages. A step is one recording; of parts of the smallest mesh also
-    what it takes when Python launches all that is in it.
+    A step is one recording, with copies in place of messages, and with NCCL's to itself where that
+    is installed; of the smallest mesh also what it takes when Python launches all that is in it.
     """
+    messages = None
+    try:
+        messages = nccl.connected()
+    except RuntimeError as trouble:
+        warnings.warn(f"nothing measured with NCCL: {trouble}", stacklevel=2)
     for number in dofs:
         mesh = cube(cells_for(number, order))
-        solver = make(order, dtype, session.device)(_Whole(mesh))
-        yield measured_row(session, "whole", solver, order, dtype)
-        del solver
         for count in parts:
-            many = parallel.Solver(make(order, dtype, session.device), mesh, count)
-            yield measured_row(session, "split", many, order, dtype)
-            if number == min(dofs):
-                yield measured_row(session, "split", many, order, dtype, PYTHON)
+            whole = make(order, dtype, session.device)(
+                _Whole(cube(cells_for(number // count, order)))
+            )
+            yield measured_row(session, "whole", whole, order, dtype)
+            del whole
+            ways = {RECORDED: None}
+            ways |= {PYTHON: None} if number == min(dofs) else {}
+            ways |= {BY_NCCL: messages} if messages else {}
+            for variant, by in ways.items():
+                transport = OnePart(count, by)
+                many = parallel.Solver(make(order, dtype, session.device), mesh, comm=transport)
+                yield measured_row(session, "part", many, order, dtype, variant)
+                del many
 
 
 class _Whole:
@@ -147,7 +197,7 @@ def measured_row(
     variant: str = RECORDED,
 ) -> dict[str, Any]:
     """A row about a stage of a solver in this process."""
-    timing = measure(stepping(solver, variant == RECORDED), session.device)
+    timing = measure(stepping(solver, variant != PYTHON), session.device)
     by_stage = per_stage(timing.seconds, solver)
     by_stage = Timing(by_stage.seconds, timing.inner, timing.host_bound)
     return stage_row(session, path, facts_of(solver), order, dtype, by_stage, variant)

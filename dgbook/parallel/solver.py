@@ -62,8 +62,8 @@ class Solver:
         The whole mesh, on all ranks.
     parts : int
         How many there are in this process.
-    comm : mpi4py.MPI.Comm, optional
-        Instead of `parts`: a part for each rank.
+    comm : mpi4py.MPI.Comm or Transport, optional
+        Instead of `parts`: a part for each rank, or a transport of one's own.
     traces : {"whole", "flux"}
         What parts send of a face: all fields, or as many numbers as the flux of the other side
         needs, 2 of 6 of Maxwell's equations and 1 of 4 of the acoustic ones, with fluxes that allow
@@ -98,7 +98,10 @@ class Solver:
         check_choice("traces", traces, TRACES)
         if comm is not None and parts != 1:
             raise ValueError(f"parts = {parts} with comm; allowed: one of them")
-        self.transport: Transport = OneProcess(parts) if comm is None else MpiRanks(comm)
+        ready = isinstance(comm, Transport)
+        self.transport: Transport = (
+            comm if ready else OneProcess(parts) if comm is None else MpiRanks(comm)
+        )
         self.mesh, self.traces = mesh, traces
         owner = divide(mesh, self.transport.parts)
         piece = pieces_of(mesh, owner)
@@ -113,7 +116,7 @@ class Solver:
         if traces == "flux":
             pack, _ = first.outgoing(*np.zeros((2, 1), int))  # raises where it cannot be less
             self._sent = pack.shape[1]
-        if comm is not None and self.device.kind == "cuda":
+        if comm is not None and not ready and self.device.kind == "cuda":
             self.transport = NcclRanks(comm)
 
     # -- states ------------------------------------------------------------------------------

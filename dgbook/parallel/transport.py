@@ -213,10 +213,10 @@ class NcclRanks(MpiRanks):
         """As `Transport.connect`."""
         if device.is_host:
             return super().connect(sends, receives, device)
-        return _Group(self.messages, sends, receives, device)
+        return NcclGroup(self.messages, sends, receives, device)
 
 
-class _Group(Connection):
+class NcclGroup(Connection):
     """All messages as one group, in a stream of their own: kernels run beside them.
 
     Both methods only enqueue, so that they can be recorded; ranks that record must do it together.

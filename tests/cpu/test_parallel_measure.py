@@ -3,16 +3,22 @@
 import json
 import sys
 
+import numpy as np
 import pytest
 import stopped_clock
 from stopped_clock import SESSION, SIMULATOR
 from threads_as_ranks import Comm, Nccl, World
 
+from dgbook import parallel
 from dgbook.cli import parallel as bench
 from dgbook.cli.main import main
+from dgbook.gpu import device as find_device
 from dgbook.gpu import nccl
+from dgbook.gpu.timing import Timing
 from dgbook.lab import parallel as measure
 from dgbook.lab import records
+from dgbook.mesh import box
+from dgbook.parallel.transport import Packet
 
 pytest.importorskip("pymetis")
 
@@ -20,7 +26,6 @@ pytest.importorskip("pymetis")
 @pytest.fixture(autouse=True)
 def stopped(monkeypatch):
     """Kernels run once, in the simulator, on next to no elements."""
-    monkeypatch.setattr(measure, "measure", stopped_clock.timed)
     monkeypatch.setattr("dgbook.lab.session.beyond_cache", lambda *_: True)
     monkeypatch.setattr(measure, "SHORTEST", 0.0)
     monkeypatch.setattr(measure, "FEWEST_SAMPLES", 20)
@@ -33,20 +38,66 @@ def made(what, dofs=(144,), parts=()):
     return rows
 
 
-def test_the_split_of_a_cube():
-    """Six tetrahedra, 144 degrees of freedom: of two parts of three all are at the edge."""
-    rows = made("split", parts=(2,))
+@pytest.mark.parametrize("installed", [True, False])
+def test_one_part_of_a_cube(installed, monkeypatch):
+    """Six tetrahedra, cut in two: what a part sends to the other comes back."""
+
+    def connected():
+        if not installed:
+            raise RuntimeError("no NCCL")
+        library = Nccl(World(1), 0)
+        return nccl.Messages(library, library)
+
+    monkeypatch.setattr(nccl, "connected", connected)
+    monkeypatch.setattr(measure, "stepping", lambda *_: int)
+    monkeypatch.setattr(measure, "measure", lambda *_: Timing((stopped_clock.SECONDS,) * 20))
+    if installed:
+        rows = made("split", parts=(2,))
+    else:
+        with pytest.warns(UserWarning, match="nothing measured with NCCL: no NCCL"):
+            rows = made("split", parts=(2,))
     stage = stopped_clock.SECONDS / 5  # of a step's five
     assert all(row["seconds_median"] == pytest.approx(stage) for row in rows)
     assert [(row["path"], row["size"]["parts"], row["variant"]) for row in rows] == [
         ("whole", 0, measure.RECORDED),
-        *[("split", 2, how) for how in (measure.RECORDED, measure.PYTHON)],
+        *[("part", 2, how) for how in (measure.RECORDED, measure.PYTHON)],
+        *([("part", 2, measure.BY_NCCL)] if installed else []),
     ]
-    assert all(row["dofs"] == 144 and row["size"]["K"] == 6 for row in rows)
-    whole, two, _ = (row["size"] for row in rows)
-    assert whole["edge"] == whole["sent"] == 0
-    # Both ways across each cut face, six numbers of four bytes at its three nodes.
-    assert 0 < two["edge"] <= 6 and two["sent"] % (2 * 6 * 4 * 3) == 0 < two["sent"]
+    whole, *parts = (row["size"] for row in rows)
+    assert whole["edge"] == whole["sent"] == 0 and whole["K"] == 6
+    for part in parts:
+        assert part["edge"] <= part["K"] == 3
+        # On each cut face six numbers of four bytes at its three nodes.
+        assert part["sent"] % (6 * 4 * 3) == 0 < part["sent"]
+
+
+@pytest.mark.parametrize("by_nccl", [False, True])
+def test_what_a_part_sends_comes_back(by_nccl):
+    """To each neighbor something else, in as many numbers as come from it."""
+    library = Nccl(World(1), 0)
+    transport = measure.OnePart(3, nccl.Messages(library, library) if by_nccl else None)
+    sent, received = ([np.full(n, n * sign, np.float32) for n in (4, 6)] for sign in (1.0, -1.0))
+    sends = [Packet(0, other, array) for other, array in zip((1, 2), sent, strict=True)]
+    receives = [Packet(other, 0, array) for other, array in zip((1, 2), received, strict=True)]
+    connection = transport.connect(sends, receives, SIMULATOR)
+    connection.start()
+    connection.finish()
+    assert [array.tolist() for array in received] == [[4.0] * 4, [6.0] * 6]
+    assert bool(library.log) == by_nccl and transport.leads and transport.total(3) == 3
+
+
+def test_a_part_takes_steps():
+    """Of noise next to nothing changes, and nothing grows, whatever comes in."""
+    solver = parallel.Solver(
+        measure.make(1, "float64", find_device("cpu")), box((2, 2, 2)), comm=measure.OnePart(2)
+    )
+    step = measure.stepping(solver)
+    before = step.func.__self__.download()
+    for _ in range(3):
+        step()
+    for piece, old, new in zip(solver.pieces, before, step.func.__self__.download(), strict=True):
+        own = slice(piece.mesh.owned)
+        assert 0 < np.abs(new[:, own] - old[:, own]).max() < 1e-3
 
 
 def told(gpus, asked):

@@ -132,6 +132,10 @@ def test_ranks_connect(monkeypatch):
         return nccl.connected(Comm(world, rank)).communicator.rank
 
     assert world.run(connected) == [0, 1]
+    here.rank, alone = 0, World(1)
+    monkeypatch.setattr(nccl, "library", lambda: Nccl(alone, 0))
+    assert nccl.connected().communicator.rank == 0
+    monkeypatch.setattr(nccl, "library", lambda: Nccl(world, here.rank))
     gpus[1] = gpus[0]
     with pytest.raises(RuntimeError, match="2 ranks have 1 GPUs: 2 of them share host 0000:01"):
         world.run(connected)

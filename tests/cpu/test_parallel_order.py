@@ -13,7 +13,7 @@ import pytest
 from dgbook.gpu import Device
 from dgbook.parallel.halo import Halo
 from dgbook.parallel.solver import _through
-from dgbook.parallel.transport import _Group
+from dgbook.parallel.transport import NcclGroup
 
 STAGES = 3
 
@@ -73,7 +73,7 @@ def launch(order, name, *_):
     CUDA.get_current_stream().launch(name, order)
 
 
-def steps(order, group=_Group):
+def steps(order, group=NcclGroup):
     """Two pieces: the edge, number 0, and the interior, number 1."""
     device, exchanged = Device("cuda", "no GPU", ""), []
 
@@ -126,7 +126,7 @@ def test_a_stage_waits_for_what_it_reads_and_for_nothing_else(order):
     assert len(order["later"]) == 7 * STAGES
 
 
-class NoFork(_Group):
+class NoFork(NcclGroup):
     """Messages leave without waiting for what is packed."""
 
     def start(self):
@@ -138,7 +138,7 @@ class NoFork(_Group):
         )
 
 
-class NoWait(_Group):
+class NoWait(NcclGroup):
     """What has arrived is read without asking whether it has."""
 
     def finish(self):

@@ -42,6 +42,7 @@ def main() -> None:
         "machine": asdict(machine),
         "made_from": origin | {"exchange": arguments.source or "parallel/exchange"},
         "exchanges": exchanges,
+        "checked": parallel_model.checked(arguments.order, machine),
         "rows": rows,
     }
     parallel_model.write(arguments.out, content)

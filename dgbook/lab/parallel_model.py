@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from dgbook.lab import records
 from dgbook.lab.parallel import RECORDED
 from dgbook.mesh import read
 from dgbook.parallel import model
-from dgbook.parallel.surface import surfaces
+from dgbook.parallel.surface import Surface, surfaces
 
 FIELDS, DTYPE, DTYPE_BYTES = 6, "float32", 4
 FEWEST = 16
@@ -96,6 +98,35 @@ def rows(order: int, paths: Iterable[Path], parts: Iterable[int], found: model.M
                         "seconds": model.stage_seconds(found, one, face_bytes),
                         "efficiency": model.efficiency(found, one, face_bytes),
                     }
+
+
+def checked(order: int, found: model.Machine) -> list[dict[str, Any]]:
+    """What the records of parts measured, as far as there are any, beside what the model says.
+
+    A single part has copies in place of messages: a launch, and no network. Of several GPUs the
+    model takes the mean part.
+    """
+    face_bytes = NodalElement(3, order).Nfp * FIELDS * DTYPE_BYTES
+    alone = replace(found, latency=found.launch, bandwidth=math.inf)
+    result = []
+    for name in ("parallel/split", "parallel/weak", "parallel/strong"):
+        if not records.exists(name):
+            continue
+        record = records.load(name)
+        for row in record.select(order=order, dtype=DTYPE):
+            if row["path"] == "whole" or row["variant"] != RECORDED:
+                continue
+            size, gpus = row["size"], row["size"]["gpus"]
+            faces = size["sent"] / face_bytes / gpus
+            each = (size["K"] / gpus, faces, size["edge"] / gpus)
+            twice = [number for one in each for number in (one, one)]
+            mean = Surface(size["parts"], *twice, 0, 0)
+            on = alone if row["path"] == "part" else found
+            seconds = model.stage_seconds(on, mean, face_bytes)
+            measured = row["seconds_median"]
+            about = {"record": name, "source": record.source, **size, "measured": measured}
+            result.append(about | {"seconds": seconds, "ratio": measured / seconds})
+    return result
 
 
 def write(path: Path, content: Mapping[str, Any]) -> None:

@@ -81,3 +81,26 @@ def test_the_record_of_exchanges(monkeypatch):
     record = SimpleNamespace(select=lambda path: rows if path == "exchange" else [])
     monkeypatch.setattr(records, "load", lambda name: {"parallel/exchange": record}[name])
     assert parallel_model.recorded_exchanges() == {1: 1e-9, 2: 2e-9}
+
+
+def test_the_model_is_checked_by_records(monkeypatch):
+    """One part without a network, and four GPUs with one; rows of other kinds are passed over."""
+    size = {"K": 10_000, "parts": 2, "gpus": 1, "edge": 1000, "sent": 1000 * 360}
+    four = {"K": 40_000, "parts": 4, "gpus": 4, "edge": 16_000, "sent": 8000 * 360}
+    split = [
+        {"path": "part", "variant": parallel.RECORDED, "size": size, "seconds_median": 50e-6},
+        {"path": "part", "variant": parallel.PYTHON, "size": size, "seconds_median": 1.0},
+        {"path": "whole", "variant": parallel.RECORDED, "size": size, "seconds_median": 1.0},
+    ]
+    weak = [{"path": "weak", "variant": parallel.RECORDED, "size": four, "seconds_median": 60e-6}]
+    known = {
+        name: SimpleNamespace(source="a GPU", select=lambda order, dtype, rows=rows: rows)
+        for name, rows in {"parallel/split": split, "parallel/weak": weak}.items()
+    }
+    monkeypatch.setattr(records, "exists", known.__contains__)
+    monkeypatch.setattr(records, "load", known.__getitem__)
+    part, several = parallel_model.checked(4, MACHINE)
+    assert part["seconds"] == pytest.approx(2e-6 + 12e-6 + 20e-6)  # what is computed takes longest
+    assert part["ratio"] == pytest.approx(50 / 34)
+    # 2 us, and the edge's way: 12 us and 0.72 MB, 2 us, 12 us and 8 us for 4,000 elements.
+    assert several["seconds"] == pytest.approx(2e-6 + 12e-6 + 720e3 / 3e11 + 2e-6 + 12e-6 + 8e-6)

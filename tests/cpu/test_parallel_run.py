@@ -142,6 +142,17 @@ def test_gpus_that_cannot_be(gpus, options, message, code, monkeypatch, capsys):
     assert message in " ".join(capsys.readouterr().err.split())
 
 
+def test_gpus_without_an_mpi(monkeypatch, capsys):
+    def launcher():
+        raise RuntimeError("MPI ranks need mpiexec, which is not installed")
+
+    monkeypatch.setattr(ranks, "launcher", launcher)
+    monkeypatch.setattr(nccl, "count", lambda: 2)
+    monkeypatch.setattr(nccl, "library", lambda: None)
+    assert on_gpus(2) == 1
+    assert "MPI ranks need mpiexec, which is not installed" in capsys.readouterr().err
+
+
 def test_ranks_that_are_there_take_their_gpus(monkeypatch):
     taken = []
     shared = SimpleNamespace(Get_rank=lambda: 3)

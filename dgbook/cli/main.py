@@ -25,6 +25,7 @@ FAMILIES = {
     "acoustics": "acoustic waves on tetrahedra, nodal and Bernstein-Bezier (chan2015)",
     "euler": "compressible Euler on triangles (chen)",
     "hdg": "hybridized DG and its matrix product (roca2011)",
+    "parallel": "meshes in parts, on one GPU and on several (README)",
     "swept": "the swept rule for 1D heat, Kuramoto-Sivashinsky, Euler (magee2017)",
 }
 VERBS = {
@@ -153,7 +154,7 @@ def _family(verb: str, family: str, argv: list[str]) -> int:
     if verb == "run":
         from dgbook.cli import ranks
 
-        ranks.refuse_several(family, arguments)
+        ranks.begin(family, arguments, [verb, family, *argv])
     if verb == "bench":
         from dgbook.lab.records import check_folder
 

@@ -13,12 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.arguments import check_integer
 from dgbook.cli.output import Shown, write_pvtu, write_vtu
+from dgbook.gpu import nccl
+from dgbook.lab.rivals.swept import launcher
 from dgbook.parallel import Solver, State
 from dgbook.parallel.transport import MPI_MISSING
 
 LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 """How many ranks there are, say MPICH and its kin, and Open MPI, to the processes they start."""
+SRUN = "SLURM_STEP_NUM_TASKS"
+"""And srun, of whose processes each may be a run of its own: those of mpi4py are ranks."""
 PATIENCE = 1.0
 """Seconds that a rank leaves the first one to end all before it says the same, and mpiexec to read
 what was said."""
@@ -33,8 +38,10 @@ def world() -> Any:
         If several processes were started and mpi4py is missing, finds no MPI, or one that knows
         nothing of them.
     """
-    started = max(int(os.environ.get(name, 1)) for name in LAUNCHERS)
-    if started == 1 and not {"mpi4py.run", "mpi4py.MPI"} & sys.modules.keys():
+    by_mpi4py = bool({"mpi4py.run", "mpi4py.MPI"} & sys.modules.keys())
+    names = (*LAUNCHERS, SRUN) if by_mpi4py else LAUNCHERS
+    started = max(int(os.environ.get(name, 1)) for name in names)
+    if started == 1 and not by_mpi4py:
         return None
     try:
         from mpi4py import MPI
@@ -48,9 +55,9 @@ def world() -> Any:
     if started > 1 and MPI.COMM_WORLD.Get_size() != started:
         library = MPI.Get_library_version().splitlines()[0].strip()
         raise RuntimeError(
-            f"two MPIs are mixed: mpiexec started {started} processes, and mpi4py, with {library}, "
-            f"sees {MPI.COMM_WORLD.Get_size()}. Start with the mpiexec of that MPI; with pip's "
-            f"mpich it is {Path(sys.executable).with_name('mpiexec')}"
+            f"two MPIs are mixed: mpiexec or srun started {started} processes, and mpi4py, with "
+            f"{library}, sees {MPI.COMM_WORLD.Get_size()}. Start with the mpiexec of that MPI; "
+            f"with pip's mpich it is {Path(sys.executable).with_name('mpiexec')}"
         )
     return MPI.COMM_WORLD if MPI.COMM_WORLD.Get_size() > 1 else None
 
@@ -61,13 +68,63 @@ def first() -> bool:
     return comm is None or comm.Get_rank() == 0
 
 
-def refuse_several(family: str, arguments: argparse.Namespace) -> None:
-    """Raise a ValueError if several ranks would run a family that knows no parts."""
-    if not hasattr(arguments, "parts") and (comm := world()) is not None:
+def begin(family: str, arguments: argparse.Namespace, argv: list[str]) -> None:
+    """What is settled before a family runs: how many ranks there are, and which GPU each has.
+
+    With --gpus this process is replaced by an mpiexec, which starts `argv` once for each GPU.
+
+    Parameters
+    ----------
+    family : str
+    arguments : argparse.Namespace
+        Where the family's meshes can be in parts, with `device`, `gpus` and `parts`.
+    argv : list of str
+        The command line from its verb on.
+
+    Raises
+    ------
+    ValueError
+        If several ranks would run a family that knows no parts, or --gpus does not fit the other
+        options, the ranks or this machine.
+    RuntimeError
+        For --gpus without NCCL, mpi4py or mpiexec, and as `world`.
+    """
+    comm = world()
+    ranks = 1 if comm is None else comm.Get_size()
+    if not hasattr(arguments, "parts"):
+        if ranks > 1:
+            raise ValueError(
+                f"run {family} in {ranks} ranks; allowed: one process, or a family whose "
+                "meshes can be in parts: linear, maxwell, acoustics or euler"
+            )
+        return
+    gpus, wants_gpu = arguments.gpus, arguments.device in ("auto", "cuda")
+    if gpus is not None:
+        check_integer("--gpus", gpus, 1)
+        if arguments.parts is not None or not wants_gpu:
+            other = f"--parts {arguments.parts}" if wants_gpu else f"--device {arguments.device}"
+            raise ValueError(f"--gpus {gpus} with {other}; allowed: one of them")
+        if ranks == 1 and gpus > 1:
+            _become_ranks(gpus, argv)
+        if ranks != gpus:
+            raise ValueError(f"--gpus {gpus} in {ranks} ranks; allowed: a GPU for each rank")
+    if ranks > 1 and wants_gpu:
+        from mpi4py import MPI
+
+        nccl.take_gpu(comm.Split_type(MPI.COMM_TYPE_SHARED).Get_rank())
+
+
+def _become_ranks(gpus: int, argv: list[str]) -> None:
+    """Replace this process by an mpiexec, so that signals and the exit code are its own."""
+    if gpus > (here := nccl.count()):
         raise ValueError(
-            f"run {family} in {comm.Get_size()} ranks; allowed: one process, or a family whose "
-            "meshes can be in parts: linear, maxwell, acoustics or euler"
+            f"--gpus {gpus}: this machine has {here}; allowed: up to so many, or on several "
+            "machines their mpiexec or srun with python -m mpi4py -m dgbook, without --gpus"
         )
+    nccl.library()
+    command = [launcher(), "-n", str(gpus), sys.executable, "-m", "mpi4py", "-m", "dgbook", *argv]
+    sys.stdout.flush()
+    os.execv(command[0], command)
 
 
 def run(command: Callable[[Callable[[str], None]], int]) -> int:

@@ -72,13 +72,20 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_parts_argument(parser: argparse.ArgumentParser) -> None:
-    """--parts: see `solver_of`."""
+    """--parts, --gpus and --traces: see `solver_of` and `ranks.begin`."""
     parser.add_argument(
         "--parts",
         type=int,
         metavar="N",
         help="cut the mesh by METIS into so many parts, which exchange traces as several ranks do, "
         "but in one process; started by mpiexec, each rank has one part",
+    )
+    parser.add_argument(
+        "--gpus",
+        type=int,
+        metavar="N",
+        help="start so many ranks on this machine, each with a part and a GPU of its own, which "
+        "exchange traces by NCCL",
     )
     parser.add_argument(
         "--traces",

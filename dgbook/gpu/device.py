@@ -161,6 +161,27 @@ class Device:
         for join in joins:
             here.wait_event(join)
 
+    def aside(self, function: Callable[[int], None]) -> Callable[[], None]:
+        """Launch something in a stream for messages; what is returned makes kernels wait for it.
+
+        ``function(stream)`` is called at once, with the address of that stream: its launches begin
+        when what was launched before is done, and precede what waits for a multiprocessor. The
+        stream that is current when the result is called goes on after them. Both work inside of
+        `capture`. On the CPU and the simulator the address is 0, and all is done at once.
+        """
+        if self.kind != "cuda":
+            function(0)
+            return lambda: None
+        import cupy
+
+        here = cupy.cuda.get_current_stream()
+        stream = _side_stream(cupy.cuda.Device().id, 0, priority=-1)
+        stream.wait_event(here.record(cupy.cuda.Event(disable_timing=True)))
+        with stream:
+            function(stream.ptr)
+        done = stream.record(cupy.cuda.Event(disable_timing=True))
+        return lambda: cupy.cuda.get_current_stream().wait_event(done)
+
     def mapped(self, size: int, dtype: Any) -> tuple[Any, np.ndarray]:
         """Memory of the host that kernels reach as well: an array of this device, and NumPy's.
 
@@ -285,11 +306,11 @@ def _subtract() -> Any:
 
 
 @lru_cache
-def _side_stream(device_id: int, number: int) -> Any:
-    """One of the streams that `Device.concurrently` uses beside the current one."""
+def _side_stream(device_id: int, number: int, priority: int = 0) -> Any:
+    """One of the streams that are used beside the current one; lower numbers have priority."""
     import cupy
 
-    return cupy.cuda.Stream(non_blocking=True)
+    return cupy.cuda.Stream(non_blocking=True, priority=priority)
 
 
 def versions() -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import hypot, log, sqrt
 from typing import Any
 
@@ -25,6 +25,8 @@ from dgbook.hdg.kernels.arnoldi import (
 )
 from dgbook.hdg.launch import CoreProduct, Product
 from dgbook.hdg.preconditioner import PRECONDITIONERS, CoarseSpace, TwoLevel
+from dgbook.parallel.rows import RowsInParts
+from dgbook.parallel.transport import Transport
 
 STAGNATION = 1e-3
 """A cycle that lowers the residual by a smaller part of it is the last one."""
@@ -42,6 +44,7 @@ SHARED = 2**22
 """Bytes of a matrix from which on sharing it makes up for cores that wait for one another."""
 
 Operator = Callable[[Any, Any], None]
+Total = Callable[[Any], Any]
 
 
 class GmresError(RuntimeError):
@@ -103,6 +106,7 @@ def gmres(
     restart: int = 50,
     tolerance: float = 1e-8,
     max_iterations: int = 1000,
+    total: Total | None = None,
 ) -> Solution:
     """Solve A x = b by restarted GMRES with a preconditioner on the right.
 
@@ -139,6 +143,9 @@ def gmres(
     tolerance : float
         Of |b - A x| / |b|.
     max_iterations : int
+    total : function, optional
+        On the CPU, where vectors are cut among processes: ``total(value)`` is the sum of what each
+        of them found of its numbers, the same on all.
 
     Returns
     -------
@@ -157,10 +164,12 @@ def gmres(
     orthogonality in the Gram-Schmidt orthogonalization process", Comput. Math. Appl. 50, 2005.
     """
     check_numbers(restart, tolerance, max_iterations)
-    length = min(restart, max_iterations, b.size)
+    length = min(restart, max_iterations, b.size if total is None else total(b.size))
     dtype = b.dtype if precise is None else np.float32
     kind = Space if device.kind == "cpu" else KernelSpace
     space = kind(product, precondition, device, length, b.size, dtype)
+    if total is not None:
+        space.total = total
     x, r, product_of = np.zeros_like(b), b, np.zeros_like(b)
     cycles = 0
     history = [space.norm(b)]
@@ -180,6 +189,11 @@ def gmres(
         if not stopped and len(history) > max_iterations:
             stopped = "iterations"
     return Solution(x, residual, tuple(history), space.products + cycles, stopped)
+
+
+def _alone(value: Any) -> Any:
+    """The sum over one process."""
+    return value
 
 
 def _reason(finite: bool, residual: float, before: float, goal: float) -> str:
@@ -248,7 +262,11 @@ class Space:
         Orthonormal vectors.
     columns : (length, length + 1) array
         In row k-1 the column k of H, and at the end the square of what is below its diagonal.
+    total : function
+        See `gmres`.
     """
+
+    total: Total = staticmethod(_alone)
 
     def __init__(
         self,
@@ -268,7 +286,7 @@ class Space:
 
     def norm(self, x: Any) -> float:
         """The Euclidean norm, on the host."""
-        return sqrt(self.device.to_numpy(x[None] @ x)[0])
+        return sqrt(self.total(self.device.to_numpy(x[None] @ x)[0]))
 
     def apply(self, x: Any) -> Any:
         """M x."""
@@ -326,10 +344,10 @@ class Space:
         V, w, column = self.basis[:k], self.basis[k], self.columns[k - 1]
         self.product(self.apply(self.basis[k - 1]), w)
         for _ in range(2):
-            parts = V @ w
+            parts = self.total(V @ w)
             w -= parts @ V
             column[:k] += parts
-        square = w @ w
+        square = self.total(w @ w)
         column[-1] = square
         with np.errstate(divide="ignore", invalid="ignore"):
             w /= np.sqrt(square)
@@ -443,6 +461,11 @@ class Gmres:
     coarse : bool
         Whether there is a coarse level too where its space is known, as `solver.solve` knows it:
         iterations then do not grow with the mesh.
+    transport : Transport, optional
+        On the CPU: what connects parts of the faces, cut by METIS, of which each process has its
+        own: vectors, products and dot products are those of its faces, the coarse system is
+        everybody's. All processes give `solve` the whole matrix and get the whole x. It is that of
+        one part but for rounding, since sums are added in another order; a product has its bits.
 
     Attributes
     ----------
@@ -462,6 +485,7 @@ class Gmres:
     tolerance: float = 1e-8
     max_iterations: int = 1000
     coarse: bool = True
+    transport: Transport | None = None
     solutions: list[Solution] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -470,6 +494,8 @@ class Gmres:
             allowed = ", ".join(map(repr, PRECONDITIONERS))
             raise ValueError(f"preconditioner = {self.preconditioner!r}; allowed are {allowed}")
         self.device = as_device(self.device, WITH_KERNELS)
+        if self.transport is not None and self.device.kind != "cpu":
+            raise ValueError(f"device = {self.device.kind!r} with transport; allowed: 'cpu'")
 
     def _cycle_dtype(self, matrix: BlockMatrix) -> str:
         return "float32" if self.single else matrix.dtype.name
@@ -527,22 +553,29 @@ class Gmres:
         b = rhs.astype(matrix.dtype, copy=False).reshape(-1)
         if from_host:
             b = here.array(b)
+        multiply, cut = partial(product_on, device=here), None
+        if self.transport is not None:
+            cut = RowsInParts(matrix.columns, self.transport)
+            multiply, b = partial(_product_in_parts, cut, here), b.reshape(rhs.shape)[cut.mine]
+            b = b.reshape(-1)
         inside = matrix.astype(self._cycle_dtype(matrix))
         mixed = inside is not matrix
-        precondition = product_on(PRECONDITIONERS[self.preconditioner](inside), here)
+        precondition = multiply(PRECONDITIONERS[self.preconditioner](inside))
         if self.coarse and space is not None and space.count:
-            precondition = TwoLevel(inside, space, precondition, here)
-        product = product_on(inside, here)
+            precondition = TwoLevel(inside, space, precondition, here, cut)
+        product = multiply(inside)
         del inside  # values in the order of a `BlockMatrix`, if nobody else has them
-        precise = product_on(matrix, here) if mixed else None
+        precise = multiply(matrix) if mixed else None
         del matrix
         here.synchronize()
         prepared = time.perf_counter()
         limits = self.restart, self.tolerance, self.max_iterations
-        solution = gmres(product, b, here, precondition, precise, *limits)
+        total = None if cut is None else cut.transport.total
+        solution = gmres(product, b, here, precondition, precise, *limits, total)
         here.synchronize()
         seconds = {"set up": prepared - begin, "cycles": time.perf_counter() - prepared}
-        x = (here.to_numpy(solution.x) if from_host else solution.x).reshape(rhs.shape)
+        x = here.to_numpy(solution.x) if from_host else solution.x
+        x = (x if cut is None else cut.whole(x)).reshape(rhs.shape)
         solution = replace(solution, x=x, seconds=seconds)
         self.solutions.append(solution)
         return solution
@@ -560,6 +593,31 @@ def product_on(matrix: BlockMatrix, device: Device) -> Operator:
     def product(x: np.ndarray, y: np.ndarray) -> None:
         cores.inflate(x.reshape(shape))
         cores.contract(y.reshape(shape))
+
+    return product
+
+
+def _product_in_parts(cut: RowsInParts, device: Device, matrix: BlockMatrix) -> Operator:
+    """`product_on` for the rows of this process's parts, of which x and y are."""
+    exchange = cut.exchange(matrix.m, matrix.dtype, device)
+    several = []
+    for part in cut.parts:
+        # A row that another part has is there for its unknowns only: its blocks are zeros.
+        values = np.zeros((len(part.columns), *matrix.values.shape[1:]), matrix.dtype)
+        values[: len(part.own)] = matrix.values[part.own]
+        columns = np.ascontiguousarray(part.columns[:, : matrix.blocks])
+        several.append(product_on(BlockMatrix(values, columns), device))
+    results = [np.empty_like(unknowns).reshape(-1) for unknowns in exchange.unknowns]
+
+    def product(x: np.ndarray, y: np.ndarray) -> None:
+        exchange(x)
+        first = 0
+        both = zip(several, exchange.unknowns, results, cut.parts, strict=True)
+        for multiply, unknowns, result, part in both:
+            multiply(unknowns.reshape(-1), result)
+            last = first + len(part.own) * matrix.m
+            y[first:last] = result[: last - first]
+            first = last
 
     return product
 

@@ -20,6 +20,7 @@ from dgbook.gpu.libraries import TOGETHER, batched_solve, sparse_arrays
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.discretization import Discretization, faces_of
 from dgbook.hdg.kernels.csr import make_csr
+from dgbook.parallel.rows import RowsInParts
 
 STACK = 2**27
 """Bytes of the small matrices that are inverted at once."""
@@ -400,6 +401,8 @@ class TwoLevel:
     smoother : function
         ``smoother(r, z)``: a product with one of `PRECONDITIONERS`.
     device : Device
+    cut : RowsInParts, optional
+        Where r and z are cut among processes, how; all have the coarse system.
 
     Raises
     ------
@@ -408,19 +411,29 @@ class TwoLevel:
     """
 
     def __init__(
-        self, matrix: BlockMatrix, space: CoarseSpace, smoother: Callable, device: Device
+        self,
+        matrix: BlockMatrix,
+        space: CoarseSpace,
+        smoother: Callable,
+        device: Device,
+        cut: RowsInParts | None = None,
     ) -> None:
         P, AP, A = restricted(matrix, space)
-        self.smoother = smoother
+        if cut is not None:
+            mine = (cut.mine[:, None] * matrix.m + np.arange(matrix.m)).ravel()
+            P, AP = P[mine], AP[mine]
+        self.smoother, self.cut = smoother, cut
         self.restrict, self.prolong = Sparse(P.T.tocsr(), device), Sparse(-P, device)
         self.product = Sparse(AP, device)
-        self.left_over = device.zeros(matrix.shape[0], matrix.dtype)
+        self.left_over = device.zeros(P.shape[0], matrix.dtype)
         linear = space.linear * (A.shape[0] // space.count)
         self.coarse = coarse_solver(A, linear, A.shape[0] // space.count, device)
 
     def __call__(self, r: Any, z: Any) -> None:
         coarse = self.coarse
         self.restrict(r, coarse.right)
+        if self.cut is not None:
+            coarse.right[:] = self.cut.transport.total(coarse.right.copy())
         coarse.solve()
         self.product.rest(r, coarse.x, self.left_over)
         self.smoother(self.left_over, z)

@@ -170,15 +170,40 @@ def parts_by_metis(mesh: Mesh, parts: int) -> np.ndarray:
     return _part_graph(mesh, "METIS")(parts)
 
 
+def rows_by_metis(columns: np.ndarray, parts: int) -> np.ndarray:
+    """METIS's partition of the rows of a matrix that have columns in common, (rows,) int32.
+
+    Parameters
+    ----------
+    columns : (rows, nb) ints
+        Of each row, with a symmetric pattern; repetitions and the row itself may be among them.
+    parts : int
+        Some may be empty where it is not small beside the rows.
+
+    Raises
+    ------
+    RuntimeError
+        If pymetis is not installed.
+    """
+    graph = [np.setdiff1d(row, i).tolist() for i, row in enumerate(columns)]
+    return _of_graph(graph, "METIS")(parts)
+
+
 def _part_graph(mesh: Mesh, asked: str, otherwise: str = "") -> Callable[[int], np.ndarray]:
     """A function of the number of parts that asks METIS for the part of each element."""
+    return _of_graph(_adjacency(mesh), asked, otherwise)
+
+
+def _of_graph(
+    graph: list[list[int]], asked: str, otherwise: str = ""
+) -> Callable[[int], np.ndarray]:
+    """The same of the nodes of a graph."""
     try:
         import pymetis
     except ImportError as error:
         raise RuntimeError(
             f"{asked} needs pymetis, which is not installed: pip install pymetis{otherwise}"
         ) from error
-    graph = _adjacency(mesh)
     return lambda parts: np.array(pymetis.part_graph(parts, adjacency=graph)[1], np.int32)
 
 

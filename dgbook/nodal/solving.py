@@ -596,14 +596,15 @@ class DeviceStepper(ABC):
             self.replay[self.current]()
         else:
             _all_of(self._stages(self.current, t))
-        self._done()
+        self.done()
 
     def stages(self, t: float) -> Iterator[Any]:
         """The same stage by stage; yields the array whose ghosts the next stage reads."""
         yield from self._stages(self.current, t)()
-        self._done()
+        self.done()
 
-    def _done(self) -> None:
+    def done(self) -> None:
+        """A step has been taken, here or by somebody who has recorded its stages."""
         self.current = (self.current + self.writes) % len(self.states)
 
     @property

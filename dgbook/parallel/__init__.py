@@ -3,13 +3,14 @@
 from .pieces import Message, Piece, cut, divide, pieces_of
 from .solver import TRACES, Solver, State
 from .surface import Surface, surface, surfaces
-from .transport import Connection, MpiRanks, OneProcess, Packet, Transport
+from .transport import Connection, MpiRanks, NcclRanks, OneProcess, Packet, Transport
 
 __all__ = [
     "TRACES",
     "Connection",
     "Message",
     "MpiRanks",
+    "NcclRanks",
     "OneProcess",
     "Packet",
     "Piece",

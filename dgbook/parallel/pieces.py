@@ -78,6 +78,9 @@ def part_of(piece: int) -> int:
 def divide(mesh: Mesh, parts: int) -> np.ndarray:
     """The part of each element, (K,) int32: as many elements in each, few faces between them.
 
+    METIS is given no weights: a mesh has elements of one order and one kind, and kernels do the
+    same for all of them, so that parts of as many elements take as long.
+
     Parameters
     ----------
     mesh : Mesh

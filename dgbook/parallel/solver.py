@@ -20,7 +20,7 @@ from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.parallel.halo import Halo
 from dgbook.parallel.pieces import Piece, cut, divide, part_of, pieces_of
-from dgbook.parallel.transport import MpiRanks, OneProcess, Transport
+from dgbook.parallel.transport import MpiRanks, NcclRanks, OneProcess, Transport
 from dgbook.time import steps
 from dgbook.time.stability import longest_steps
 
@@ -45,7 +45,9 @@ class Solver:
 
     The mesh is divided by METIS. In one process there are several parts, with copies between them;
     with a communicator of MPI each rank has one part, and all ranks call the same methods. Before
-    each stage traces on the faces between parts travel, while the interior is computed.
+    each stage traces on the faces between parts travel, while the interior is computed. On GPUs,
+    one for each rank, they travel by NCCL, and a time step is one recording of all that, unless
+    Python has to run in every stage.
 
     A state is a list, an array for each piece of this process; see `gather` and `scatter`.
 
@@ -60,8 +62,8 @@ class Solver:
         The whole mesh, on all ranks.
     parts : int
         How many there are in this process.
-    comm : mpi4py.MPI.Comm, optional
-        Instead of `parts`: a part for each rank.
+    comm : mpi4py.MPI.Comm or Transport, optional
+        Instead of `parts`: a part for each rank, or a transport of one's own.
     traces : {"whole", "flux"}
         What parts send of a face: all fields, or as many numbers as the flux of the other side
         needs, 2 of 6 of Maxwell's equations and 1 of 4 of the acoustic ones, with fluxes that allow
@@ -70,8 +72,9 @@ class Solver:
     Raises
     ------
     TypeError, ValueError, RuntimeError
-        As `divide` does, and `make`; ValueError also for `parts` and `comm` together, for several
-        ranks on a GPU, and for traces "flux" of equations or of a flux that need all fields.
+        As `divide` does, and `make`; ValueError also for `parts` and `comm` together, and for
+        traces "flux" of equations or of a flux that need all fields. RuntimeError also where ranks
+        share a GPU, and without NCCL.
 
     Attributes
     ----------
@@ -95,7 +98,10 @@ class Solver:
         check_choice("traces", traces, TRACES)
         if comm is not None and parts != 1:
             raise ValueError(f"parts = {parts} with comm; allowed: one of them")
-        self.transport: Transport = OneProcess(parts) if comm is None else MpiRanks(comm)
+        ready = isinstance(comm, Transport)
+        self.transport: Transport = (
+            comm if ready else OneProcess(parts) if comm is None else MpiRanks(comm)
+        )
         self.mesh, self.traces = mesh, traces
         owner = divide(mesh, self.transport.parts)
         piece = pieces_of(mesh, owner)
@@ -110,11 +116,8 @@ class Solver:
         if traces == "flux":
             pack, _ = first.outgoing(*np.zeros((2, 1), int))  # raises where it cannot be less
             self._sent = pack.shape[1]
-        if comm is not None and self.device.kind == "cuda":
-            raise ValueError(
-                f"device = {self.device.name!r} in several ranks; allowed: the CPU and the "
-                "simulator, since messages of MPI are arrays of the host"
-            )
+        if comm is not None and not ready and self.device.kind == "cuda":
+            self.transport = NcclRanks(comm)
 
     # -- states ------------------------------------------------------------------------------
 
@@ -315,7 +318,8 @@ class Stepper:
     """Time steps of all pieces of a process together, stage by stage.
 
     Before a stage traces leave for other parts; while they travel, the interiors take the stage,
-    then, when all has arrived, the edges.
+    then, when all has arrived, the edges. On a GPU all of it is recorded, and interiors and edges
+    are in streams of their own: edges wait for what travels, and for nothing else.
 
     Parameters
     ----------
@@ -332,11 +336,20 @@ class Stepper:
             one._host_stepper(values, dt) if host else one._stepper(values, t, dt, done)
             for one, values in zip(solver.solvers, u, strict=True)
         ]
-        self.halo = solver.halo(host)
-        self.edges = [i for i, piece in enumerate(solver.pieces) if piece.number % 2 == 0]
-        self.interiors = [i for i, piece in enumerate(solver.pieces) if piece.number % 2]
+        numbers = [piece.number for piece in solver.pieces]
+        self.through = partial(_through, solver.halo(host), solver.device, numbers)
         self.kept, self.kept_time, self.since = u, t + done * dt, 0  # the last look
         self.look_every = 1 if host else CHECK_SELDOM
+        self.replay = None
+        # What is recorded by one process must be by all, or their messages would not meet.
+        recorded = not host and all(stepper.replay for stepper in self.steppers)
+        if all(solver.transport.everyone(recorded)):
+            self.replay = [
+                solver.device.capture(
+                    partial(self.through, [one._stages(start, 0.0) for one in self.steppers])
+                )
+                for start in range(len(self.steppers[0].states))
+            ]
 
     def step(self, t: float) -> None:
         """One step from time t.
@@ -355,16 +368,12 @@ class Stepper:
             self.check()
 
     def _step(self, t: float) -> None:
-        walks = [stepper.stages(t) for stepper in self.steppers]
-        states = [next(walk) for walk in walks]
-        while states[0] is not None:
-            now = list(states)
-            self.halo.start(now)
-            for i in self.interiors:
-                states[i] = next(walks[i], None)
-            self.halo.finish(now)
-            for i in self.edges:
-                states[i] = next(walks[i], None)
+        if not self.replay:
+            self.through([partial(stepper.stages, t) for stepper in self.steppers])
+            return
+        self.replay[self.steppers[0].current]()
+        for stepper in self.steppers:
+            stepper.done()
 
     def check(self) -> None:
         """Look for what the equations forbid, in the steps since the last look.
@@ -394,6 +403,31 @@ class Stepper:
     def squares(self) -> float:
         """The sum of squares of what the kernels of all processes hold."""
         return self.solver.transport.total(sum(stepper.squares() for stepper in self.steppers))
+
+
+def _through(halo: Halo, device: Device, numbers: list[int], begin: list[Callable]) -> None:
+    """Go through all stages of a step of all pieces, of which `numbers` are the numbers.
+
+    Each of `begin` begins a piece's step: see `DeviceStepper.stages`.
+    """
+    walks = [walk() for walk in begin]
+    states = [next(walk) for walk in walks]
+
+    def stage(inside: int) -> None:
+        """One stage of the pieces of interiors (1), or of edges (0)."""
+        for i, number in enumerate(numbers):
+            if number % 2 == inside:
+                states[i] = next(walks[i], None)
+
+    while states[0] is not None:
+        now = list(states)
+
+        def edges(now: State = now) -> None:
+            halo.finish(now)
+            stage(0)
+
+        halo.start(now)
+        device.concurrently(partial(stage, 1), edges)
 
 
 class StepWatch(Watch):

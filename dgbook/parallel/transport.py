@@ -1,13 +1,15 @@
-"""How traces get from part to part, in one process or between ranks of MPI."""
+"""How traces get from part to part: in one process, between ranks of MPI, or between GPUs."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dgbook.arguments import check_integer
+from dgbook.gpu import Device, nccl
 
 MPI_MISSING = (
     "several ranks need mpi4py and an MPI, which are not installed: pip install mpi4py mpich, and "
@@ -60,8 +62,13 @@ class Transport(ABC):
     mine: range
 
     @abstractmethod
-    def connect(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> Connection:
-        """A connection for packets of this process's parts, at most one for a pair of parts."""
+    def connect(
+        self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
+    ) -> Connection:
+        """A connection for packets of this process's parts, at most one for a pair of parts.
+
+        Their buffers are arrays of the device.
+        """
 
     @abstractmethod
     def everyone(self, value: Any) -> list[Any]:
@@ -96,7 +103,9 @@ class OneProcess(Transport):
         check_integer("parts", parts, 1)
         self.parts, self.mine = parts, range(parts)
 
-    def connect(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> Connection:
+    def connect(
+        self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
+    ) -> Connection:
         """As `Transport.connect`."""
         return _Copies(sends, receives)
 
@@ -142,7 +151,9 @@ class MpiRanks(Transport):
         rank = self.comm.Get_rank()
         self.mine = range(rank, rank + 1)
 
-    def connect(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> Connection:
+    def connect(
+        self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
+    ) -> Connection:
         """As `Transport.connect`."""
         return _Requests(
             [self.comm.Recv_init(packet.buffer, source=packet.source) for packet in receives]
@@ -173,3 +184,62 @@ class _Requests(Connection):
         """As `Connection.finish`."""
         for request in self.requests:
             request.Wait()
+
+
+class NcclRanks(MpiRanks):
+    """One part for each rank of MPI, each with a GPU of its own: traces travel by NCCL.
+
+    What is on the host, such as states that are gathered and sums, still goes by MPI.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm
+    messages : nccl.Messages, optional
+        If not given they are made by all ranks.
+
+    Raises
+    ------
+    RuntimeError
+        As `nccl.connected`.
+    """
+
+    def __init__(self, comm: Any, messages: nccl.Messages | None = None) -> None:
+        super().__init__(comm)
+        self.messages = nccl.connected(self.comm) if messages is None else messages
+
+    def connect(
+        self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
+    ) -> Connection:
+        """As `Transport.connect`."""
+        if device.is_host:
+            return super().connect(sends, receives, device)
+        return NcclGroup(self.messages, sends, receives, device)
+
+
+class NcclGroup(Connection):
+    """All messages as one group, in a stream of their own: kernels run beside them.
+
+    Both methods only enqueue, so that they can be recorded; ranks that record must do it together.
+    """
+
+    def __init__(
+        self,
+        messages: nccl.Messages,
+        sends: Sequence[Packet],
+        receives: Sequence[Packet],
+        device: Device,
+    ) -> None:
+        self.device = device
+        self.exchange = partial(
+            messages.exchange,
+            [(packet.buffer, packet.target) for packet in sends],
+            [(packet.buffer, packet.source) for packet in receives],
+        )
+
+    def start(self) -> None:
+        """As `Connection.start`."""
+        self.wait = self.device.aside(self.exchange)
+
+    def finish(self) -> None:
+        """As `Connection.finish`."""
+        self.wait()

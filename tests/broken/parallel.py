@@ -1,5 +1,6 @@
 """Wrong exchanges between parts: each has one mistake that real codes have had."""
 
+from dgbook.gpu.nccl import Messages
 from dgbook.parallel.halo import Halo
 from dgbook.parallel.transport import Connection, OneProcess
 
@@ -8,10 +9,10 @@ class StaleGhosts(Halo):
     """Sends what the states were before the last stage: packed once, in the wrong place."""
 
     def start(self, states):
-        before = [end.packet.buffer.copy() for end in self.sends]
+        before = [end.buffer.copy() for end in self.sends]
         super().start(states)
         for end, old in zip(self.sends, before, strict=True):
-            end.packet.buffer[:] = old
+            end.buffer[:] = old
 
 
 class SwappedNeighbors(Halo):
@@ -20,7 +21,7 @@ class SwappedNeighbors(Halo):
     def __init__(self, *arguments):
         super().__init__(*arguments)
         for end in self.receives:
-            end.entries[:, [0, 1]] = end.entries[:, [1, 0]]
+            end.transfer.here[[0, 1]] = end.transfer.here[[1, 0]]
 
 
 class InnerBorderForgotten(Halo):
@@ -34,8 +35,8 @@ class InnerBorderForgotten(Halo):
 class MissingWait(OneProcess):
     """Goes on without waiting: what has not arrived is what arrived before."""
 
-    def connect(self, sends, receives):
-        return _Unfinished(super().connect(sends, receives))
+    def connect(self, sends, receives, device):
+        return _Unfinished(super().connect(sends, receives, device))
 
 
 class _Unfinished(Connection):
@@ -50,3 +51,31 @@ class _Unfinished(Connection):
 
     def finish(self):
         pass
+
+
+class Ungrouped(Messages):
+    """Sends and receives one by one: each rank waits in its first message for all others."""
+
+    def exchange(self, sends, receives, stream):
+        for message in sends:
+            super().exchange([message], [], stream)
+        for message in receives:
+            super().exchange([], [message], stream)
+
+
+class SwappedPeers(Messages):
+    """Takes what comes from one neighbor for what comes from another."""
+
+    def exchange(self, sends, receives, stream):
+        ranks = [rank for _, rank in reversed(receives)]
+        arrays = [array for array, _ in receives]
+        super().exchange(sends, list(zip(arrays, ranks, strict=True)), stream)
+
+
+class FirstTwice(Messages):
+    """Sends to all neighbors from where the first message begins: an offset is forgotten."""
+
+    def exchange(self, sends, receives, stream):
+        whole = sends[0][0].base.reshape(-1)
+        moved = [(whole[: array.size], rank) for array, rank in sends]
+        super().exchange(moved, receives, stream)

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "nodal": {"gpu", "element", "mesh", "time"},
     "parallel": {"gpu", "mesh", "time", "nodal"},
     "check": {"gpu"},
-    "lab": {"gpu", "element", "mesh", "time", "nodal", *FAMILIES},
+    "lab": {"gpu", "element", "mesh", "time", "nodal", "parallel", *FAMILIES},
     "page": {"gpu", "check", "lab"},
 }
 CORE = ("gpu", "element", "mesh", "time", "nodal", "parallel", *FAMILIES)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from parallel_cases import DT, REFERENCE, STEPS, by_rows, case, in_parts, mesh_o
 
 from dgbook import parallel
 from dgbook.euler.solver import FlowError
-from dgbook.gpu import Device
 from dgbook.mesh import box, edge_cut, geometric_factors, read
 from dgbook.nodal.solving import BlowUpError
 from dgbook.parallel import cut, divide, pieces_of
@@ -298,15 +296,6 @@ def test_what_a_solver_in_parts_refuses():
     assert many.bytes_sent() == 2 * edge_cut(mesh, divide(mesh, 2)) * 3 * 6 * 8
     with pytest.raises(ValueError, match="done = 3; allowed: 0 to 2"):
         many.march(u, 0.2, 0.1, done=3)
-
-    def on_a_gpu(piece):
-        solver = make(piece)
-        solver.device = Device("cuda", "some GPU", "")
-        return solver
-
-    alone = SimpleNamespace(Get_size=lambda: 1, Get_rank=lambda: 0)
-    with pytest.raises(ValueError, match="device = 'some GPU' in several ranks; allowed: the CPU"):
-        parallel.Solver(on_a_gpu, mesh, comm=SimpleNamespace(Dup=lambda: alone))
 
 
 # ------------------------------------------------------------------------------- wrong exchanges

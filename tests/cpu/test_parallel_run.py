@@ -1,5 +1,6 @@
 """python -m dgbook run FAMILY --parts: what is written, resumed and refused in one process."""
 
+import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from runs import at_points, at_step, files_of
 
 from dgbook.cli import checkpoint, ranks
 from dgbook.cli.main import main
+from dgbook.gpu import nccl
 
 ROOT = Path(__file__).parents[2]
 TWO_BOXES = ROOT / "tests/data/two_boxes_4.1_ascii.msh"
@@ -93,9 +95,87 @@ def test_the_linear_family(system, capsys):
 
 def test_a_family_without_parts_in_several_ranks(monkeypatch):
     monkeypatch.setattr(ranks, "world", lambda: SimpleNamespace(Get_size=lambda: 4))
-    ranks.refuse_several("maxwell", SimpleNamespace(parts=None))
+    ranks.begin("maxwell", SimpleNamespace(parts=None, device="cpu", gpus=None), [])
     with pytest.raises(ValueError, match="run hdg in 4 ranks; allowed: one process, or a family"):
-        ranks.refuse_several("hdg", SimpleNamespace())
+        ranks.begin("hdg", SimpleNamespace(device="cpu"), [])
+
+
+def on_gpus(gpus, *options):
+    return main(f"run maxwell --cells 1 --gpus {gpus}".split() + list(options))
+
+
+def test_several_gpus_are_started(monkeypatch):
+    """By an mpiexec in this process's place, with the same command for all ranks."""
+    started = []
+
+    def execv(path, command):
+        started.append(command)
+        raise KeyboardInterrupt  # it does not come back
+
+    monkeypatch.setattr(ranks.os, "execv", execv)
+    monkeypatch.setattr(nccl, "count", lambda: 2)
+    monkeypatch.setattr(nccl, "library", lambda: None)
+    assert on_gpus(2, "--device", "cuda") == 130
+    ((mpiexec, *command),) = started
+    assert Path(mpiexec).name == "mpiexec"
+    assert command[:2] == ["-n", "2"] and command[3:7] == ["-m", "mpi4py", "-m", "dgbook"]
+    assert command[7:] == "run maxwell --cells 1 --gpus 2 --device cuda".split()
+
+
+@pytest.mark.parametrize(
+    ("gpus", "options", "message", "code"),
+    [
+        (0, "", "--gpus must be an integer >= 1, not 0", 2),
+        (3, "", "--gpus 3: this machine has 2; allowed: up to so many", 2),
+        (2, "--parts 2", "--gpus 2 with --parts 2; allowed: one of them", 2),
+        (2, "--device cpu", "--gpus 2 with --device cpu; allowed: one of them", 2),
+        (2, "", "several GPUs need NCCL, which is not installed: pip install", 1),
+    ],
+)
+def test_gpus_that_cannot_be(gpus, options, message, code, monkeypatch, capsys):
+    def missing():
+        raise RuntimeError(nccl.MISSING)
+
+    monkeypatch.setattr(nccl, "count", lambda: 2)
+    monkeypatch.setattr(nccl, "library", missing)
+    assert on_gpus(gpus, *options.split()) == code
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_gpus_without_an_mpi(monkeypatch, capsys):
+    def launcher():
+        raise RuntimeError("MPI ranks need mpiexec, which is not installed")
+
+    monkeypatch.setattr(ranks, "launcher", launcher)
+    monkeypatch.setattr(nccl, "count", lambda: 2)
+    monkeypatch.setattr(nccl, "library", lambda: None)
+    assert on_gpus(2) == 1
+    assert "MPI ranks need mpiexec, which is not installed" in capsys.readouterr().err
+
+
+def test_ranks_that_are_there_take_their_gpus(monkeypatch):
+    taken = []
+    shared = SimpleNamespace(Get_rank=lambda: 3)
+    comm = SimpleNamespace(Get_size=lambda: 4, Split_type=lambda kind: shared)
+    monkeypatch.setattr(ranks, "world", lambda: comm)
+    monkeypatch.setattr(nccl, "take_gpu", taken.append)
+    given = SimpleNamespace(parts=None, device="auto", gpus=4)
+    ranks.begin("maxwell", given, [])
+    assert taken == [3]
+    given.gpus = 2
+    with pytest.raises(ValueError, match="--gpus 2 in 4 ranks; allowed: a GPU for each rank"):
+        ranks.begin("maxwell", given, [])
+
+
+def test_what_srun_started_is_counted(monkeypatch):
+    """Ranks that do not know of one another would each solve the whole problem."""
+    monkeypatch.setenv(ranks.SRUN, "4")
+    for name in ("mpi4py.run", "mpi4py.MPI"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert ranks.world() is None  # runs of their own
+    monkeypatch.setitem(sys.modules, "mpi4py.run", None)
+    with pytest.raises(RuntimeError, match="or srun started 4 processes, and mpi4py, with MPICH"):
+        ranks.world()
 
 
 def test_what_is_refused(tmp_path, capsys, monkeypatch):

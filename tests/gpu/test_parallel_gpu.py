@@ -1,11 +1,24 @@
-"""Several parts on one GPU: the same bits from any number of parts, copies in place of messages."""
+"""Several parts on one GPU: the same bits from any number of parts, recorded, with messages.
+
+The messages are copies, and, where NCCL is installed, what it sends from a rank to itself. Where
+there are several GPUs each rank has one.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from parallel_cases import case, mesh_of, roundings_of_less, start, whole
+from threads_as_ranks import Comm, World
 
 from dgbook import parallel
+from dgbook.gpu import nccl
 from dgbook.mesh import box
+from dgbook.parallel import solver as parallel_solver
+from dgbook.parallel.transport import NcclRanks, OneProcess, Packet
 
 pytest.importorskip("pymetis")
 BAR = box((8, 3, 3), periodic=(False, True, False))
@@ -58,3 +71,81 @@ def test_the_longest_stable_step(dtype):
     make = case("maxwell", BAR, 2, dtype=dtype, device="cuda")
     many = parallel.Solver(make, BAR, parts=2)
     assert many.stable_dt() == pytest.approx(make(whole(BAR)).stable_dt(), rel=1e-3)
+
+
+def test_a_step_is_recorded_unless_python_has_to_run():
+    for family, settings, recorded in (("maxwell", {}, True), ("euler", {}, False)):
+        mesh = mesh_for(family)
+        make = case(family, mesh, 3, device="cuda", **settings)
+        many = parallel.Solver(make, mesh, parts=2)
+        march = many.march(many.scatter(start(make(whole(mesh)))), DT, DT)
+        assert bool(march.stepper.replay) == recorded
+
+
+class ToItself(OneProcess):
+    """All parts in one process, with NCCL's messages from the only rank to itself."""
+
+    def __init__(self, parts):
+        super().__init__(parts)
+        self.ranks = NcclRanks(Comm(World(1), 0))
+
+    def connect(self, sends, receives, device):
+        if device.is_host:
+            return super().connect(sends, receives, device)
+        both = (
+            [Packet(0, 0, packet.buffer) for packet in sorted(some, key=by_parts)]
+            for some in (sends, receives)
+        )
+        return self.ranks.connect(*both, device)
+
+
+def by_parts(packet):
+    """Messages between the same ranks are matched in their order."""
+    return packet.source, packet.target
+
+
+@pytest.fixture
+def nccl_is_here():
+    try:
+        nccl.library()
+    except RuntimeError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.parametrize(("family", "order", "settings"), KINDS)
+def test_messages_by_nccl_are_recorded(family, order, settings, monkeypatch, nccl_is_here):
+    """Of Maxwell's equations with a recording, of a gas without one; many steps, many replays."""
+    mesh = mesh_for(family)
+    make = case(family, mesh, order, device="cuda", **settings)
+    one = make(whole(mesh))
+    u = start(one)
+    expected = one.run(u, 20 * DT, DT)
+    monkeypatch.setattr(parallel_solver, "OneProcess", ToItself)
+    many = parallel.Solver(make, mesh, parts=3)
+    np.testing.assert_array_equal(many.gather(many.run(many.scatter(u), 20 * DT, DT)), expected)
+
+
+def test_one_rank_by_nccl(nccl_is_here):
+    make = case("maxwell", BAR, 3, device="cuda")
+    u = start(make(whole(BAR)))
+    many = parallel.Solver(make, BAR, comm=Comm(World(1), 0))
+    assert isinstance(many.transport, NcclRanks)
+    found = many.gather(many.run(many.scatter(u), 3 * DT, DT))
+    np.testing.assert_array_equal(found, make(whole(BAR)).run(u, 3 * DT, DT))
+
+
+@pytest.mark.skipif(nccl.count() < 2, reason="needs two GPUs")
+def test_two_gpus_have_the_bits_of_one(nccl_is_here):
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [
+            Path(sys.executable).with_name("mpiexec"),
+            *("-n", "2", sys.executable, "-m", "mpi4py", root / "tests/ranks/gpus.py"),
+        ],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(root), str(root / "tests")])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ranks 0 1 agreed\n"

@@ -6,8 +6,9 @@ import numpy as np
 from mpi4py import MPI
 from parallel_cases import DT, REFERENCE, STEPS, by_rows, case, in_parts, mesh_of, start, whole
 
-from dgbook import parallel
+from dgbook import hdg, parallel
 from dgbook.euler.solver import FlowError
+from dgbook.mesh import box
 from dgbook.parallel import solver as parallel_solver
 from dgbook.parallel import transport
 
@@ -18,8 +19,8 @@ FAMILIES = ("linear", "maxwell", "nodal", "bernstein", "euler")
 class MissingWait(transport.MpiRanks):
     """Reads what has arrived without waiting; one rank sends late."""
 
-    def connect(self, sends, receives):
-        return _Unfinished(super().connect(sends, receives))
+    def connect(self, sends, receives, device):
+        return _Unfinished(super().connect(sends, receives, device))
 
 
 class _Unfinished(transport.Connection):
@@ -90,6 +91,17 @@ def measure():
     assert len(errors) == 2 and errors[0] == errors[1]
 
 
+def solve():
+    """A trace system by GMRES whose vectors are cut: all ranks have the x of one process."""
+    problem = hdg.Poisson(lambda x, y: [1 + x * y], lambda x, y: [0 * x])
+    x = []
+    for where in (None, parallel.MpiRanks(COMM)):
+        linear = hdg.Gmres("cpu", restart=100, tolerance=1e-10, transport=where)
+        hdg.solve(problem, box((5, 5)), 2, linear_solver=linear)
+        x.append(linear.solutions[0].x)
+    np.testing.assert_allclose(x[1], x[0], rtol=0, atol=1e-8 * np.abs(x[0]).max())
+
+
 def refuse():
     """Without a wait the state is another one."""
     mesh, make, _, u, expected = problem("maxwell")
@@ -102,7 +114,8 @@ def refuse():
 agree()
 agree_on_cores()
 measure()
+solve()
 refuse()
 done = COMM.gather(f"rank {COMM.Get_rank()}")
 if done:
-    print(*done, "agreed, measured, refused", flush=True)
+    print(*done, "agreed, measured, solved, refused", flush=True)

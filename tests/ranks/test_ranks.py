@@ -34,7 +34,7 @@ def ranks(count, *command, cwd=ROOT):
 def test_two_ranks_have_the_bits_of_one():
     out, err, code = ranks(2, ROOT / "tests/ranks/program.py")
     assert code == 0, err
-    assert out == "rank 0 rank 1 agreed, measured, refused\n"
+    assert out == "rank 0 rank 1 agreed, measured, solved, refused\n"
 
 
 STOPPED = """
@@ -98,7 +98,7 @@ def test_what_all_ranks_refuse_is_told_once(tmp_path):
     ("setting", "message"),
     [
         ({}, "2 processes were started: several ranks need mpi4py and an MPI"),
-        ({"FAKE": "1"}, "two MPIs are mixed: mpiexec started 2 processes, and mpi4py, with MPICH"),
+        ({"FAKE": "1"}, "are mixed: mpiexec or srun started 2 processes, and mpi4py, with MPICH"),
     ],
 )
 def test_a_missing_and_a_wrong_mpi(setting, message, tmp_path):

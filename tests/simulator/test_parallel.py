@@ -5,7 +5,11 @@ import pytest
 from parallel_cases import DT, case, mesh_of, roundings_of_less, start, whole
 
 from dgbook import parallel
+from dgbook.gpu.device import device as find_device
 from dgbook.mesh import box
+from dgbook.parallel import solver as parallel_solver
+from dgbook.parallel.halo import Transfer
+from dgbook.parallel.transport import OneProcess
 
 pytest.importorskip("pymetis")
 BAR = box((4, 1, 1), periodic=(False, True, False))
@@ -52,3 +56,51 @@ def test_the_longest_stable_step_by_kernels():
     make = case("linear", mesh, 1, device="simulator")
     many = parallel.Solver(make, mesh, parts=2)
     assert many.stable_dt() == pytest.approx(make(whole(mesh)).stable_dt(), rel=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (1, 4), (4, 1), (2, 6), (6, 2)])
+def test_values_are_moved_as_numpy_moves_them(rows, columns):
+    """All of them, also where the last block has threads to spare, and nothing else."""
+    random = np.random.default_rng(3)
+    faces, nodes = 29, 6
+    source, target = random.random(2000), random.random(2000)
+    there = random.permutation(2000)[: faces * columns * nodes].reshape(faces, columns, nodes)
+    here = random.permutation(2000)[: faces * rows * nodes].reshape(faces, rows, nodes)
+    matrices = None if rows == columns else random.random((faces, rows, columns))
+    results = []
+    for name in ("reference", "simulator"):
+        moved = target.copy()
+        Transfer(find_device(name), there, here, matrices)(source, moved)
+        results.append(moved)
+    expected = target.copy()
+    expected[here] = source[there] if matrices is None else matrices @ source[there]
+    np.testing.assert_array_equal(results[0], expected)
+    np.testing.assert_allclose(results[1], expected, rtol=1e-14)
+    untouched = np.ones(2000, bool)
+    untouched[here] = False
+    np.testing.assert_array_equal(results[1][untouched], target[untouched])
+
+
+def test_nothing_is_recorded_where_python_has_to_run():
+    """A given state outside is a function: its part takes its steps live, and so do all."""
+    mesh = mesh_of("euler", 4)
+    for family, recorded in (("euler", False), ("linear", True)):
+        make = case(family, mesh, 1, device="simulator")
+        many = parallel.Solver(make, mesh, parts=2)
+        u = many.scatter(start(make(whole(mesh))))
+        assert bool(many.march(u, DT, DT).stepper.replay) == recorded
+
+
+def test_nothing_is_recorded_unless_all_processes_can(monkeypatch):
+    """Messages of a recording would never meet those of a process that launches from Python."""
+
+    class WithAnother(OneProcess):
+        def everyone(self, value):
+            return [value, False] if value is True else [value]
+
+    monkeypatch.setattr(parallel_solver, "OneProcess", WithAnother)
+    mesh = mesh_of("linear", 2)
+    make = case("linear", mesh, 1, device="simulator")
+    many = parallel.Solver(make, mesh, parts=2)
+    march = many.march(many.scatter(start(make(whole(mesh)))), DT, DT)
+    assert all(one.replay for one in march.stepper.steppers) and not march.stepper.replay

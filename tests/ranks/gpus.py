@@ -1,0 +1,40 @@
+"""What each rank of tests/gpu/test_parallel_gpu.py does, started by mpiexec: one GPU for each."""
+
+import numpy as np
+from mpi4py import MPI
+from parallel_cases import DT, case, mesh_of, start, whole
+
+from dgbook import parallel
+from dgbook.gpu import nccl
+
+COMM = MPI.COMM_WORLD
+KINDS = [
+    ("linear", {}, "whole"),
+    ("maxwell", {"basis": "nodal"}, "whole"),
+    ("maxwell", {"basis": "bernstein"}, "flux"),
+    ("bernstein", {}, "whole"),
+    ("euler", {}, "whole"),  # Python runs in every stage: nothing is recorded
+]
+
+nccl.take_gpu(COMM.Split_type(MPI.COMM_TYPE_SHARED).Get_rank())
+for family, settings, traces in KINDS:
+    mesh = mesh_of(family, 8 if family in ("linear", "euler") else 3)
+    make = case(family, mesh, 3, device="cuda", **settings)
+    one = make(whole(mesh))
+    u = start(one)
+    many = parallel.Solver(make, mesh, comm=COMM, traces=traces)
+    assert isinstance(many.transport, parallel.NcclRanks)
+    march = many.march(many.scatter(u), 20 * DT, DT)
+    assert bool(march.stepper.replay) == (family != "euler")
+    while march.done < march.count:
+        march.step()
+    found = many.gather(march.state())
+    if COMM.Get_rank() == 0:
+        expected = one.run(u, 20 * DT, DT)
+        if traces == "whole":
+            np.testing.assert_array_equal(found, expected)
+        else:
+            np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(u).max())
+done = COMM.gather(COMM.Get_rank())
+if done:
+    print("ranks", *done, "agreed", flush=True)

@@ -11,7 +11,6 @@ PACKAGE = Path(__file__).parents[1] / "dgbook"
 COLUMNS = 72
 FUNCTIONS = {
     "euler/reference.py": ("volume_residual", "edge_residual", "add", "slope"),
-    "hdg/launch.py": ("inflate_on_cores", "contract_on_cores"),
     "hdg/local.py": ("condense",),
     "lab/probes.py": ("copy", "make_transpose"),
     "maxwell/reference.py": ("volume", "jumps", "fluxes", "lift", "rhs"),

@@ -1,0 +1,101 @@
+"""The blanks of lessons 10 and 10b: right answers pass, likely mistakes are told."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+PRODUCT, KRYLOV = "10_a_matrix_product_shaped_like_its_matrix", "10b_krylov_on_a_gpu"
+IMPORTS = (
+    "import numpy as np\nfrom dgbook.hdg.blocks import face_columns\n"
+    "from dgbook.page import Task, check, check_function\n"
+)
+WAIT, NONE = "cuda.syncthreads()", "pass"
+MATRIX, INDICES, VECTORS = "w * F * n_b * m**2", "4 * F * n_b", "2 * w * F * m"
+READ, PART = "side_by_side[b * m + j, t]", "X[columns[l, b], j, c]"
+
+
+def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
+    """What the lesson says of its blank called `name`, with an answer for each ``...``."""
+    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
+    cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
+    (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
+    for answer in answers:
+        blank = blank.replace("...", answer, 1)
+    blank = re.sub(r"^check", "said = check", blank, flags=re.M)
+    path.write_text(f"{IMPORTS}{tasks}\n\n\n{blank}\n", encoding="utf-8")
+    return runpy.run_path(str(path))["said"]
+
+
+@pytest.mark.parametrize(
+    ("lesson", "name", "answers", "kind", "words"),
+    [
+        (PRODUCT, "product", (), "blank", "in line 3"),
+        (PRODUCT, "product", ("x[columns]",), "right", "all 36 values"),
+        (PRODUCT, "product", ("x[columns[:, ::-1]]",), "wrong", ""),
+        (PRODUCT, "product", ("np.repeat(x[:, None], n_b, axis=1)",), "wrong", ""),
+        (PRODUCT, "block_bytes", (MATRIX, INDICES, VECTORS), "right", "the value"),
+        (PRODUCT, "block_bytes", ("w * F * n_b * m", INDICES, VECTORS), "wrong", ""),
+        (PRODUCT, "block_bytes", (MATRIX, "4 * F * n_b * m", VECTORS), "wrong", ""),
+        (PRODUCT, "block_bytes", (MATRIX, "w * F * n_b", VECTORS), "wrong", ""),
+        (PRODUCT, "block_bytes", (MATRIX, INDICES, "w * F * m"), "wrong", ""),
+        (PRODUCT, "step_1", ("l, b, i, j", "columns[l, b], j"), "right", "all 36 values"),
+        (PRODUCT, "step_1", ("l, b, j, i", "columns[l, b], j"), "wrong", "of `y` are wrong"),
+        (PRODUCT, "step_1", ("l, b, i, j", "l, j"), "wrong", "of `y` are wrong"),
+        (PRODUCT, "step_2", ("l, b, j, i",), "right", "all 36 values"),
+        (PRODUCT, "step_2", ("l, b, i, j",), "wrong", "of `y` are wrong"),
+        (PRODUCT, "step_3", ("b * m + j, t",), "right", "all 36 values"),
+        (PRODUCT, "step_3", ("j * n_b + b, t",), "wrong", "of `y` are wrong"),
+        (PRODUCT, "step_3", ("t, b * m + j",), "stopped", "right order"),
+        (PRODUCT, "step_4", (WAIT, "k * 32 + t"), "right", "all 36 values"),
+        (PRODUCT, "step_4", (NONE, "k * 32 + t"), "stopped", "syncthreads"),
+        (PRODUCT, "step_4", (WAIT, "t * q + k"), "wrong", "of `y` are wrong"),
+        (PRODUCT, "step_5", (READ, f"number * {PART}"), "right", "all 108 values"),
+        (PRODUCT, "step_5", (READ, "number * X[l, j, c]"), "wrong", "of `Y` are wrong"),
+        (PRODUCT, "step_5", ("0.0", f"{READ} * {PART}"), "wrong", "reads `side_by_side` 60 times"),
+        (KRYLOV, "orthogonalize", (), "blank", "in lines 5, 6"),
+        (KRYLOV, "orthogonalize", ("V @ w", "new @ V"), "right", "all 13 values"),
+        (KRYLOV, "orthogonalize", ("w @ V.T", "V.T @ new"), "right", "all 13 values"),
+        (KRYLOV, "orthogonalize", ("V @ w", "-new @ V"), "wrong", ""),
+        (KRYLOV, "orthogonalize", ("V[0] @ w * np.ones(4)", "new @ V"), "wrong", ""),
+        (KRYLOV, "orthogonalize", ("V @ w", "V @ w"), "stopped", ""),
+        (KRYLOV, "dots", ("sums[t + half]", WAIT), "right", "all 3 values"),
+        (KRYLOV, "dots", ("sums[t + half]", NONE), "stopped", "Nothing makes one wait"),
+        (KRYLOV, "dots", ("sums[2 * t]", WAIT), "stopped", ""),
+        (KRYLOV, "take_off", ("h[j] * V[j, i]",), "right", "all 20 values"),
+        (KRYLOV, "take_off", ("h[j] * V[j, i - 1]",), "stopped", ""),
+        (KRYLOV, "take_off", ("-h[j] * V[j, i]",), "wrong", "of `w` are wrong"),
+        (KRYLOV, "jacobi", ("np.linalg.inv(values[:, 0])",), "right", "all 12 values"),
+        (KRYLOV, "jacobi", ("np.linalg.inv(values[:, 1])",), "wrong", ""),
+        (KRYLOV, "jacobi", ("np.linalg.inv(values[0])",), "wrong", ""),
+        (KRYLOV, "jacobi", ("1 / values[:, 0]",), "wrong", ""),
+        (KRYLOV, "two_level", ("P.T @ r", "r - A @ z_0"), "right", "all 6 values"),
+        (KRYLOV, "two_level", ("P.T @ r", "r"), "wrong", ""),
+        (KRYLOV, "two_level", ("P.T @ r", "r - z_0"), "wrong", ""),
+        (KRYLOV, "two_level", ("P.T @ r", "A @ z_0 - r"), "wrong", ""),
+    ],
+)  # fmt: skip
+def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:
+    said = verdict(tmp_path / "lesson.py", lesson, name, answers)
+    assert said.kind == kind and words in said.words, repr(said)
+
+
+@pytest.mark.parametrize("lesson", [PRODUCT, KRYLOV])
+def test_solutions_are_what_the_blanks_ask_for(tmp_path, lesson) -> None:
+    """Every blank has its solution in a folded cell, or its answers in a folded text."""
+    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
+    cells = json.loads(text)["cells"]
+    code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+    prose = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    blanks = [c for c in cells if "blank" in c["metadata"].get("tags", [])]
+    names = [re.search(r"def (\w+)", "".join(c["source"])).group(1) for c in blanks]
+    assert len(names) >= 5
+    for name in names:
+        told = {"take_off": "h[j] * V[j, i]", "jacobi": "np.linalg.inv(values[:, 0])"}.get(name)
+        assert f"def {name}_solution(" in code or told in prose, name

@@ -53,6 +53,7 @@ gpu: .venv/made
 	$(RUN) -m dgbook tune euler
 	$(RUN) -m dgbook bench euler stage blocks sizes kernels counters figure2
 	$(RUN) -m dgbook bench euler levers --orders 1..4
+	$(RUN) -m dgbook bench euler large --dtypes float32
 	$(RUN) -m dgbook bench euler vortex --dtypes float64
 	$(RUN) -m dgbook tune acoustics
 	$(RUN) -m dgbook bench acoustics stage

@@ -34,7 +34,8 @@ def costs(
     """The cost of each operator on K triangles, as a dictionary.
 
     "volume", "face", "add", "rhs" and "update" are the paper's kernels, "check" looks for states
-    that no gas can have, "paper" is a stage of the six, and "fused" a stage in one pass. All are
+    that no gas can have, "paper" is a stage of the six, "atomic" a stage of the five that remain
+    if edges add to the residual themselves, and "fused" a stage in one pass. All are
     means over the four stages of a step, where stages differ. With Nq and Ne points in an element
     and on an edge, Nfp = p+1 nodes on an edge, E edges and R flops a numerical flux,
 
@@ -48,6 +49,7 @@ def costs(
     rhs      K (8 Np^2 + 4 Np)                     K (4 Np + 4 Np + 1 geometry)
     update   K 14 Np                               K 17 Np
     check    K 1.5 Np                              K Np
+    atomic   as paper                              as paper, less E 8 Nfp + K (12 Nfp + 6 links)
     fused    K (Nq (24 Np + 32) + 24 Ne Np         K (13 Np + 4 geometry + 3 links)
              + 13 Np) + E Ne (16 Nfp + R)
     =======  ====================================  ==============================================
@@ -60,6 +62,10 @@ def costs(
     *Face*: 16 Nfp flops interpolate both sides, 4 bring in the length of the edge, 8 Nfp test; the
     sum for the right element is that for the left with the other sign. *Add* touches the nodes on
     the surface only.
+
+    *Atomic*: each edge adds its 8 Nfp sums to the residuals of both elements. The memory reads and
+    writes the residual at the nodes on the surface, as for *add*. The sums that *face* stores and
+    *add* reads again never travel, and neither do the links of *add*. There are as many additions.
 
     *Update*: the classical method as it stands in equation (9). Stages 1 to 3 give the next state
     and the sum so far, 4 flops a degree of freedom, and move 4, 5 and 5 words; stage 4 moves 3 with
@@ -124,4 +130,7 @@ def costs(
         K * (Nq * point + 3 * Ne * FIELDS * 2 * Np + 13 * Np) + E * Ne * (16 * Nfp + R),
         K * ((13 * Np + 4) * word + 3 * INDEX_BYTES) + in_volume + on_edge + lift,
     )
-    return parts | {"paper": sum((parts[p] for p in PAPER), Cost(0, 0)), "fused": fused}
+    paper = sum((parts[p] for p in PAPER), Cost(0, 0))
+    stored = (8 * E + 12 * K) * Nfp * word + 6 * K * INDEX_BYTES  # by face, and read by add
+    atomic = Cost(paper.flops, paper.bytes - stored)
+    return parts | {"paper": paper, "atomic": atomic, "fused": fused}

@@ -39,6 +39,7 @@ CORE_DOFS = 2**17
 BLOCK_CELLS = (160, 320)  # chen, Table 1
 CELLS = (32, 64, 128, 256, 512, 1024)  # chen, Table 2 and Figure 3, and once more
 LARGEST_ON_ONE_CORE = 512
+LARGE_CELLS = 1152  # from p = 1 on every stage moves four times the largest cache, an H200's
 KERNEL_CELLS = 128  # chen, Table 3
 FIGURE_2_CELLS = (16, 64)
 FIGURE_2_END = 10.0
@@ -164,7 +165,7 @@ def paper_row(operator: reference.Operator, session: Session, plan: PaperPlan) -
     """A stage by the paper's kernels."""
     launcher = PaperLauncher(operator, session.device, plan)
     timing = stage_timing(launcher)
-    cost = costs_of(operator)["paper"]
+    cost = costs_of(operator)["atomic" if plan.race == "atomic" else "paper"]
     return session.row(subject_of(operator), "paper", "numba", plan, cost, timing)
 
 
@@ -250,6 +251,14 @@ def levers() -> dict[str, PaperPlan]:
         "layout by fields": replace(paper, layout="field"),
         "layout by fields, 128 threads": replace(paper, layout="field", threads=128),
     }
+
+
+def rungs() -> dict[str, PaperPlan]:
+    """The levers that help, one after the other, and atomic additions at last."""
+    known, best = levers(), "layout by fields, 128 threads"
+    atomic = replace(known[best], concurrent=False, race="atomic")
+    names = "paper", "layout by fields", best
+    return {name: known[name] for name in names} | {f"{best}, atomic additions": atomic}
 
 
 # -------------------------------------------------------------------------------------- vortices
@@ -412,6 +421,22 @@ def levers_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
         yield paper_row(operator, session, plan) | {"variant": name}
 
 
+def large_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
+    """Rows of the record euler/large: the ladder from the paper's plan on, beyond the caches.
+
+    All on `LARGE_CELLS`^2 squares: stages by each plan of `rungs` and by the best one known, which
+    "variant" names, and by the fused kernel.
+    """
+    operator = operator_on(LARGE_CELLS, order, dtype)
+    plans = rungs()
+    best = choose(PaperPlan, FusedShape(order, dtype), session.device)
+    if best not in plans.values():
+        plans["tuned"] = best
+    for name, plan in plans.items():
+        yield paper_row(operator, session, plan) | {"variant": name}
+    yield from fused_rows(operator, session)
+
+
 def counters_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/counters: the fused stage and the paper's kernels.
 
@@ -468,6 +493,7 @@ RECORDS: dict[str, Callable[..., Iterator[dict[str, Any]]]] = {
     "sizes": sizes_record,
     "kernels": kernels_record,
     "levers": levers_record,
+    "large": large_record,
     "counters": counters_record,
     "vortex": vortex_record,
     "figure2": figure2_record,
@@ -479,6 +505,7 @@ ORDERS = {
     "sizes": PAPERS,
     "kernels": PAPERS,
     "levers": ALL,
+    "large": range(5),
     "counters": ALL,
     "vortex": ALL,
     "figure2": range(2, 3),

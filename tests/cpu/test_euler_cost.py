@@ -107,6 +107,12 @@ def test_costs_of_order_1_counted_by_hand():
     assert c["update"].flops == 10 * 12 * (3 * 4 + 2) // 4
     assert c["update"].bytes == 10 * 12 * 4 * (4 + 5 + 5 + 3) // 4
     assert c["check"].flops == 10 * 3 * 6 // 4 and c["check"].bytes == 10 * 12 * 4 // 4
+    five = ("volume", "rhs", "update", "check")
+    additions = 10 * 3 * 8
+    assert c["atomic"].flops == sum(c[p].flops for p in five) + c["face"].flops + additions
+    face = 4 * (10 * 12 + 15 * (3 + 4)) + 4 * 4  # states, geometry, links; the basis
+    residual = 10 * 4 * 2 * 12  # read and written
+    assert c["atomic"].bytes == sum(c[p].bytes for p in five) + face + residual
     fluxes, lift = 15 * 2 * (2 * 4 * 2 * 2 + 130), 10 * 3 * 2 * 4 * 2 * 3
     update = 12 * (2 + 2 + 2 + 7) // 4
     assert c["fused"].flops == c["volume"].flops + fluxes + lift + 10 * update
@@ -123,6 +129,10 @@ def test_costs_grow_with_what_they_count(order):
     one, two = (costs(order, 1000, d) for d in ("float32", "float64"))
     assert all(one[p].flops == two[p].flops and one[p].bytes < two[p].bytes for p in one)
     assert one["paper"].bytes > 3.5 * one["fused"].bytes
+    saved = costs(order, 1000, "float32", edges=1600)  # left and right of an edge, links
+    assert one["paper"].bytes - one["atomic"].bytes == 1000 * 4 * (24 * t.Nfp + 6)
+    saved = saved["paper"].bytes - saved["atomic"].bytes
+    assert saved == 4 * ((1600 * 8 + 1000 * 12) * t.Nfp + 6000)
     assert costs(order, 1000, "float32", edges=1600)["face"].flops > one["face"].flops
     roe, rusanov = (costs(order, 1000, "float32", flux=f)["fused"] for f in ("roe", "rusanov"))
     assert roe.flops - rusanov.flops == 1500 * t.Ne * (130 - 59) and roe.bytes == rusanov.bytes

@@ -1,6 +1,7 @@
 """What is measured of the Euler equations makes valid records: with a clock that does not run."""
 
 import argparse
+import itertools
 import json
 
 import numpy as np
@@ -121,6 +122,22 @@ def test_every_lever_is_pulled_alone():
     assert len(changed) == len(plans), "only what has two parts in its name changes two things"
     assert changed["tables in global memory"] == {"tables": "global"}
     assert changed["one stream, atomic additions"] == {"concurrent": False, "race": "atomic"}
+
+
+def test_the_ladder_changes_one_thing_per_rung(monkeypatch):
+    monkeypatch.setattr(measure, "LARGE_CELLS", 2)
+    rows = made("large", orders=(1,), cells=9)
+    assert [row.get("variant") for row in rows] == [*measure.rungs(), None]
+    assert {row["size"]["K"] for row in rows} == {8}
+    plans = [row["plan"] for row in rows[:4]]
+    changed = [
+        {key for key in old if old[key] != new[key]} for old, new in itertools.pairwise(plans)
+    ]
+    # Atomic additions need the volume's residual first, and so one stream.
+    assert changed == [{"layout"}, {"threads"}, {"race", "concurrent"}]
+    assert rows[3]["bytes"] == rows[2]["bytes"] - 8 * 4 * (24 * 2 + 6)
+    assert [row["bytes"] for row in rows[:3]] == 3 * [rows[0]["bytes"]]
+    assert rows[4]["path"] == "fused"
 
 
 def test_counters_stand_beside_the_times(monkeypatch):

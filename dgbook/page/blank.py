@@ -287,6 +287,8 @@ def _advised(log: Log) -> str:
     """The simulator's objection, with what to look at next."""
     clash, words = log.clash, objection(log)
     if clash.kind == "range":
+        if any(isinstance(i, (int, np.integer)) and i < 0 for i in clash.error.index):
+            return f"{words} Before 0 lies nothing: should this thread take another word, or none?"
         if len(clash.error.index) > 1:
             return f"{words} Are its indices in the right order?"
         return f"{words} Which elements belong to this thread?"

@@ -14,6 +14,8 @@ TALK, SCHEMES = "11_compute_first_talk_later", "11b_four_schemes_and_three_equat
 IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_function\n"
 WAIT, NONE = "cuda.syncthreads()", "pass"
 ONCE = "(launch + trip + level)"
+FIT = "65536 // (registers * threads)"
+WAVE = f"132 * threads * min({FIT}, 2048 // threads)"
 
 
 def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
@@ -37,6 +39,7 @@ def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
         (TALK, "step", ("i - 1", "i + 1"), "stopped", "u[-1]"),
         (TALK, "unguarded", ("k", "B - k"), "right", "thread 1 wrote"),
         (TALK, "unguarded", ("k", "B"), "wrong", "more is amiss"),
+        (TALK, "unguarded", ("k - 1", "B - k"), "stopped", "take another word, or none?"),
         (TALK, "up", (NONE, WAIT), "right", "all 64 values"),
         (TALK, "up", (WAIT, NONE), "stopped", "never comes to this line"),
         (TALK, "up", (NONE, NONE), "stopped", "Nothing makes one wait"),
@@ -44,13 +47,19 @@ def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
         (TALK, "diamond", ("h", "t", "t + 2"), "wrong", "of `new` are wrong"),
         (TALK, "tile", ("K", "B - K"), "right", "all 32 values"),
         (TALK, "tile", ("0", "B"), "stopped", "own the same word"),
-        (TALK, "gain", (f"{ONCE} / (2 * level + {ONCE} / h)",), "right", ""),
+        (TALK, "gain", (f"{ONCE} / (2 * level + (launch + trip) / h)",), "right", ""),
+        (TALK, "gain", (f"{ONCE} / (2 * level + {ONCE} / h)",), "wrong", "6.900"),
         (TALK, "gain", (f"{ONCE} / (2 * level)",), "wrong", "7.734"),
         (TALK, "gain", ("launch / (2 * level + launch / h)",), "wrong", ""),
         (SCHEMES, "steps_per_launch", ("B // (2 * r * S)",), "right", ""),
         (SCHEMES, "steps_per_launch", ("B // 8",), "wrong", ""),
         (SCHEMES, "steps_per_launch", ("B // (4 * r)",), "wrong", ""),
         (SCHEMES, "steps_per_launch", ("B // (4 * S)",), "wrong", ""),
+        (SCHEMES, "points_per_wave", (WAVE,), "right", ""),
+        (SCHEMES, "points_per_wave", ("132 * 65536 // registers",), "wrong", "67584"),
+        (SCHEMES, "points_per_wave", ("132 * 2048",), "wrong", "67584"),
+        (SCHEMES, "points_per_wave", (f"132 * ({FIT})",), "wrong", "67584"),
+        (SCHEMES, "points_per_wave", (f"132 * threads * ({FIT})",), "wrong", "270336"),
         (SCHEMES, "warp_diamond", ("even", "even", "odd", "odd"), "right", "all 128 values"),
         (SCHEMES, "warp_diamond", ("odd", "odd", "even", "even"), "wrong", "of `new` are wrong"),
     ],

@@ -438,8 +438,9 @@ def names_of(family: str, options: argparse.Namespace) -> list[str]:
 def test_make_gpu_measures_what_records_hold():
     """Or the newer file, of less, would stand before the fuller one."""
     written = {name for family, options in benches() for name in names_of(family, options)}
+    stored = {record.name for record in records.all_records()}
     for family, options in benches():
-        for name in names_of(family, options):
+        for name in set(names_of(family, options)) & stored:
             rows = records.load(name).rows
             if hasattr(options, "orders"):
                 default = euler.ORDERS.get(name.removeprefix("euler/"), ())

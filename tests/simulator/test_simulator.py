@@ -1596,4 +1596,4 @@ def test_ten_thousand_threads_with_twenty_barriers():
     turns[79, 128](out)
     seconds = time.process_time() - start
     np.testing.assert_array_equal(out, np.tile(np.arange(128), 79))
-    assert seconds < 2.0
+    assert seconds < 10.0  # the stock simulator takes 45; a busy core of CI took 2.7

@@ -19,10 +19,11 @@ import slides  # noqa: E402
 
 # Lessons with films, a race among them and one that is taller than wide, a player, tables, blanks.
 LESSONS = [path for path in slides.lessons() if path.stem.split("_")[0] in ("01b", "02")]
+NARROWEST = 300  # pixels of a figure
 LEAST = 0.7  # of the style sheet's sizes that what is too large for a slide may have
 
-# Of each slide: how far its contents go beyond it, how small they were made, which of its pictures
-# are empty, and how far the rows of a film go beyond their column.
+# Of each slide: how wide its pictures are, how far its contents go beyond it, how small they were
+# made, which of its pictures are empty, and how far the rows of a film go beyond their column.
 FACTS = """() => {
   document.body.classList.add("measured");
   const within = ".body :is(p, li, pre, table, img, svg, figure, mjx-math)";
@@ -32,7 +33,10 @@ FACTS = """() => {
     const shown = boxes.filter(box => box.width > 1);
     const beyond = shown.map(b => Math.max(b.right - whole.right, b.bottom - whole.bottom));
     const torn = [...slide.querySelectorAll(".dgf-rows")].map(e => e.scrollWidth - e.clientWidth);
+    const drawn = [...slide.querySelectorAll(".picture :is(img, svg, .dgf-rows)")];
     return {
+      drawn: Math.max(...drawn.map(e => e.getBoundingClientRect().width)),
+      kind: slide.dataset.kind,
       heading: slide.querySelector("h1, h2").textContent,
       beyond: Math.max(0, ...beyond),
       scale: Number(slide.dataset.scale),
@@ -156,4 +160,5 @@ def test_nothing_is_missing_or_cut_off(path: Path, browser: Browser, tmp_path: P
     assert wrong == []
     assert len(facts) == len(slides.slides_of(nbformat.read(path, as_version=4)))
     assert [f for f in facts if f["beyond"] > 1 or f["empty"] or f["torn"] > 1] == []
+    assert min(fact["drawn"] for fact in facts if fact["kind"] == "figure") > NARROWEST
     assert min(fact["scale"] for fact in facts) >= LEAST

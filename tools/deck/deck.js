@@ -2,7 +2,7 @@
 // What became of each slide stands in its data-scale: 1 is as the style sheet says.
 "use strict";
 
-const ROOM = { picture: 760, numbers: 92, memory: 394, caption: 70, least: 0.5 };
+const ROOM = { picture: 760, still: 688, numbers: 92, memory: 394, caption: 70, least: 0.5 };
 
 // A slide's heading, then one body: pictures in one column, words in the other or below.
 function arrange(slide) {
@@ -33,7 +33,7 @@ function size(picture, width) {
 function fitPicture(body, width, height) {
   const picture = body.querySelector(".picture > *");
   const drawn = picture.querySelector("figure, .dgf, img:not(.only-dark)");
-  const natural = parseFloat(drawn.style.maxWidth) || parseFloat(drawn.getAttribute("width"));
+  const natural = parseFloat(drawn.style.maxWidth) || parseFloat(drawn.getAttribute("width")) || ROOM.still;
   let found = size(picture, natural);
   let room = ROOM.picture;
   const rows = picture.querySelector(".dgf-rows");

@@ -174,6 +174,21 @@ def test_names_in_the_notation_are_names_in_the_code() -> None:
     assert not names - known
 
 
+def test_the_plan_of_the_course_has_every_lesson_once() -> None:
+    """What everyone reads is in reading order, and each assignment goes out and comes back."""
+    plan = page("instructors").split("**Time.**")[0]
+    rows = re.findall(r"^\| (\d+) \| (.+?) \| (.*?) \| (.*?) \|", plan, re.M)
+    assert [int(week) for week, *_ in rows] == list(range(1, 13))
+    all_read, more = (re.findall(r"\d+\w*", " ".join(row[n] for row in rows)) for n in (1, 2))
+    numbers = [number_of(f"chapters/{path.stem}") for path in CHAPTERS]
+    assert all_read == [number for number in numbers if number in all_read]
+    assert not set(all_read) & set(more)
+    assert set(numbers) <= {*all_read, *more}
+    handed = re.findall(r"(\d) (out|due|a week later)", " ".join(row[3] for row in rows))
+    assert sorted(number for number, when in handed if when == "out") == list("123456")
+    assert sorted(number for number, when in handed if when != "out") == list("123456")
+
+
 # ------------------------------------------------------------------------------- the built pages
 
 

@@ -161,6 +161,22 @@ def test_terms_are_introduced_where_the_glossary_says() -> None:
     assert not missing
 
 
+def test_what_a_lesson_defines_is_in_the_glossary() -> None:
+    """And so in the index: each subject of a box "Definition", as one thing or as its kind."""
+    terms = {term.lower() for term, _ in glossary()}
+    boxes = re.compile(r"^> \*\*Definition: ([^*]+)\.\*\*", re.M)
+    defined = [
+        subject.removeprefix("the ").lower()
+        for path in CHAPTERS
+        for cell in nbformat.read(path, as_version=4).cells
+        for found in boxes.findall(cell.source)
+        for subject in re.split(", | and ", found)
+    ]
+    assert len(defined) > 15
+    kinds = {term.partition(" of ")[0] for term in terms}  # "wave of blocks" is "wave" in its box
+    assert not [d for d in defined if not {d, d.removesuffix("s")} & (terms | kinds)]
+
+
 # -------------------------------------------------------------------------------------- notation
 
 

@@ -3,10 +3,12 @@
 #
 #   make book         build the pages from the stored outputs, print the address of the first one
 #   make pdf          build the pages and print them into one PDF, with a Chromium
+#   make slides       make slides of the lessons for a course, print the address of their first page
 #   make test         everything that can be tested without a GPU
 #   make live         open the chapters in JupyterLab
 #   make gpu          with a CUDA device: test on it, write most records, run the chapters
 #   make assignments  make the students' versions of the assignments
+#   make publish      write all that students get, and no solution, into a folder: TO=FOLDER
 #   make grade        grade what lies in exercises/submitted
 #   make lock         renew requirements*.txt from requirements*.in (needs uv)
 #   make clean        remove what was built; `make distclean` removes the environments too
@@ -14,7 +16,7 @@
 PYTHON = python3
 RUN = .venv/bin/python
 
-.PHONY: book pages pdf test live gpu assignments grade lock clean distclean
+.PHONY: book pages pdf slides test live gpu assignments publish grade lock clean distclean
 
 book: pages
 	@echo "The book: file://$(CURDIR)/_build/html/index.html"
@@ -25,6 +27,9 @@ pages: .venv/made
 
 pdf: pages
 	$(RUN) tools/pdf.py
+
+slides: .venv/made
+	$(RUN) tools/slides.py
 
 # It makes the environments too, and begins with the one that is there first.
 test:
@@ -65,6 +70,9 @@ gpu: .venv/made
 
 assignments: .venv/made
 	$(RUN) tools/assignments.py release
+
+publish: .venv/made
+	$(RUN) tools/assignments.py publish $(TO)
 
 grade: .venv/made
 	$(RUN) tools/assignments.py grade

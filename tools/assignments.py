@@ -3,6 +3,7 @@
 ::
 
     python tools/assignments.py release [NAME]
+    python tools/assignments.py publish FOLDER
     python tools/assignments.py grade [NAME] [--submitted DIR] [--output DIR] [--seed N]
 
 A submission runs in a sandbox, driven by a process of its own, with limits on time and memory. A
@@ -25,6 +26,7 @@ import resource
 import runpy
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -57,7 +59,17 @@ from nbgrader.preprocessors import LimitOutput, OverwriteCells, SaveAutoGrades, 
 from nbgrader.utils import is_grade, is_locked
 from traitlets.config import Config, PyFileConfigLoader
 
-EXERCISES = Path(__file__).resolve().parents[1] / "exercises"
+ROOT = Path(__file__).resolve().parents[1]
+EXERCISES = ROOT / "exercises"
+# What students get besides their notebooks, of the files that git knows; all else stays at home.
+PUBLISHED = (
+    "dgbook/",
+    "chapters/",
+    "pyproject.toml",
+    "requirements.txt",
+    "CITATION.cff",
+    "LICENSE",
+)
 LIMITS = Limits()
 
 
@@ -169,6 +181,38 @@ def release(assignment: str, destination: Path = EXERCISES / "release") -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(Path(temporary) / "release" / assignment, folder)
     return folder
+
+
+def publish(folder: Path) -> list[Path]:
+    """Write all that students get into an empty folder: package, lessons, and their assignments.
+
+    Solutions, wrong solutions, hidden tests, tests and the grader are not among it, nor is the
+    repository's history, which has them.
+
+    Returns
+    -------
+    list of Path
+        The files, relative to the folder.
+
+    Raises
+    ------
+    FileExistsError
+        If there is something in the folder.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise FileExistsError(f"{folder} is not empty: publish into a new folder")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    chosen = [name for name in listed.stdout.split("\0") if name.startswith(PUBLISHED)]
+    for name in chosen:
+        if not (name.startswith("chapters/") and name.endswith(".md")):  # pages of the built book
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, folder / name)
+    shutil.copy(EXERCISES / "students.md", folder / "README.md")
+    for name in assignments():
+        release(name, folder / "exercises")
+    return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
 # ------------------------------------------------------------------------------------------
@@ -419,6 +463,11 @@ class Example:
     loses: tuple[str, ...]
 
 
+def wrong_solutions(assignment: str) -> list[dict[str, Any]]:
+    """The wrong solutions that are kept of an assignment, as changes of the right one."""
+    return runpy.run_path(str(EXERCISES / "wrong" / f"{assignment}.py"))["WRONG"]
+
+
 def examples(assignment: str, template: NotebookNode) -> list[Example]:
     """The solution, the starter, and all of ``exercises/wrong/ASSIGNMENT.py``.
 
@@ -433,7 +482,7 @@ def examples(assignment: str, template: NotebookNode) -> list[Example]:
         Example("solution", "the instructor's own", solution, ()),
         Example("starter", "as it was handed out", template, automatic),
     ]
-    for entry in runpy.run_path(str(EXERCISES / "wrong" / f"{assignment}.py"))["WRONG"]:
+    for entry in wrong_solutions(assignment):
         notebook = copy.deepcopy(solution)
         for name, right, wrong in entry["changes"]:
             cell = next(c for c in notebook.cells if c.id == name)
@@ -483,6 +532,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("release", help="make the students' versions")
     one.add_argument("assignment", nargs="?", choices=assignments(), help="all, if left out")
+    one = commands.add_parser("publish", help="write all that students get, and no solution")
+    one.add_argument("folder", type=Path, help="a new or empty folder")
     one = commands.add_parser("grade", help="grade submissions, or examples if there are none")
     one.add_argument(
         "assignment", nargs="?", choices=assignments(), default=assignments()[0], help="its name"
@@ -505,6 +556,14 @@ def main(arguments: list[str]) -> int:
     if options.command == "release":
         for name in [options.assignment] if options.assignment else assignments():
             print(f"for the students: {os.path.relpath(release(name))}")
+        return 0
+    if options.command == "publish":
+        try:
+            files = publish(options.folder)
+        except FileExistsError as error:
+            print(error)
+            return 2
+        print(f"for the students: {len(files)} files in {options.folder}")
         return 0
     try:
         return _grade_class(options)

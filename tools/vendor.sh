@@ -37,6 +37,12 @@ cp "$scratch"/package/dist/embed-amd.js "$scratch"/package/dist/*.woff2 vendor/w
 # origin, so name the whole address.
 sed -i 's/`${\([a-z]*\)\.origin}${\1\.pathname}`/\1.href/g' vendor/widgets/embed-amd.js
 
+fetch reveal.js@5.2.1 \
+    r7//6mIM5p34hFiDMvYfXgyjXqGRta+/psd9YtytsgRlrpRzFv4RbH76TXd2qD+7ZPZEbpBDhdRhJaFgfQ7zNQ==
+mkdir -p vendor/reveal
+cp "$scratch"/package/dist/reveal.js "$scratch"/package/dist/reveal.css \
+    "$scratch"/package/plugin/notes/notes.js vendor/reveal/
+
 list() { (cd vendor && find . -type f ! -name SHA256SUMS | LC_ALL=C sort | xargs sha256sum); }
 if [ "${1:-}" = --new ]; then list >vendor/SHA256SUMS; fi
 list | diff vendor/SHA256SUMS - || { echo "vendor/ is not what vendor/SHA256SUMS lists" >&2; exit 1; }

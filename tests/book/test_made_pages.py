@@ -161,6 +161,22 @@ def test_terms_are_introduced_where_the_glossary_says() -> None:
     assert not missing
 
 
+def test_what_a_lesson_defines_is_in_the_glossary() -> None:
+    """And so in the index: each subject of a box "Definition", as one thing or as its kind."""
+    terms = {term.lower() for term, _ in glossary()}
+    boxes = re.compile(r"^> \*\*Definition: ([^*]+)\.\*\*", re.M)
+    defined = [
+        subject.removeprefix("the ").lower()
+        for path in CHAPTERS
+        for cell in nbformat.read(path, as_version=4).cells
+        for found in boxes.findall(cell.source)
+        for subject in re.split(", | and ", found)
+    ]
+    assert len(defined) > 15
+    kinds = {term.partition(" of ")[0] for term in terms}  # "wave of blocks" is "wave" in its box
+    assert not [d for d in defined if not {d, d.removesuffix("s")} & (terms | kinds)]
+
+
 # -------------------------------------------------------------------------------------- notation
 
 
@@ -172,6 +188,21 @@ def test_names_in_the_notation_are_names_in_the_code() -> None:
     names = {name for row in rows for name in re.findall(r"`([A-Za-z_]\w*)", row)}
     assert len(names) > 80
     assert not names - known
+
+
+def test_the_plan_of_the_course_has_every_lesson_once() -> None:
+    """What everyone reads is in reading order, and each assignment goes out and comes back."""
+    plan = page("instructors").split("**Time.**")[0]
+    rows = re.findall(r"^\| (\d+) \| (.+?) \| (.*?) \| (.*?) \|", plan, re.M)
+    assert [int(week) for week, *_ in rows] == list(range(1, 13))
+    all_read, more = (re.findall(r"\d+\w*", " ".join(row[n] for row in rows)) for n in (1, 2))
+    numbers = [number_of(f"chapters/{path.stem}") for path in CHAPTERS]
+    assert all_read == [number for number in numbers if number in all_read]
+    assert not set(all_read) & set(more)
+    assert set(numbers) <= {*all_read, *more}
+    handed = re.findall(r"(\d) (out|due|a week later)", " ".join(row[3] for row in rows))
+    assert sorted(number for number, when in handed if when == "out") == list("123456")
+    assert sorted(number for number, when in handed if when != "out") == list("123456")
 
 
 # ------------------------------------------------------------------------------- the built pages

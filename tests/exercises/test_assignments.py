@@ -171,6 +171,49 @@ def test_answers_of_the_release_compile_and_say_where_to_write(starter, facts):
             assert cell.source == "YOUR ANSWER HERE"
 
 
+def kept_back(assignment):
+    """Lines that stand in solutions and hidden tests of an assignment, and nowhere else in it."""
+    secret, shown = set(), set()
+    for cell in tool.source_notebook(assignment).cells:
+        parts = re.split(r"### (BEGIN|END) .*", cell.source)
+        answer = cell.cell_type == "markdown" and cell.id.startswith("answer-")
+        secret.update(cell.source.split("\n") if answer else [])
+        for text, before in zip(parts[::2], ["END", *parts[1::2]], strict=True):
+            (secret if before == "BEGIN" or answer else shown).update(text.split("\n"))
+    for changes in (e["changes"] for e in tool.wrong_solutions(assignment)):
+        secret.update(line for *_, wrong in changes for line in wrong.split("\n"))
+    secret, shown = ({line.strip() for line in lines} for lines in (secret, shown))
+    return {line for line in secret - shown if len(line) > 30}
+
+
+def test_what_is_published_has_no_solution_wrong_solution_or_hidden_test(tmp_path):
+    """All that students get, searched; and it is all that they need."""
+    files = tool.publish(tmp_path / "public")
+    names = [path.as_posix() for path in files]
+    assert not [n for n in names if re.search(r"(^|/)(source|wrong|tests?|grading|\.git)/", n)]
+    assert not [n for n in names if n.startswith("tools/") or n.endswith("nbgrader_config.py")]
+    texts = {n: (tmp_path / "public" / n).read_bytes().decode(errors="ignore") for n in names}
+    assert not [n for n, text in texts.items() if re.search("(BEGIN|END) (SOLUTION|HIDDEN)", text)]
+    for name in FACTS:
+        cells = json.loads(texts[f"exercises/{name}/{name}.ipynb"])["cells"]
+        lines = {line.strip() for c in cells for line in "".join(c["source"]).split("\n")}
+        secret = kept_back(name)
+        assert len(secret) > 100
+        assert not secret & lines
+        assert not [word for word in FACTS[name].hidden if word in str(cells)]
+    assert {"README.md", "pyproject.toml", "requirements.txt", "dgbook/__init__.py"} <= set(names)
+    lessons = {path.name for path in tool.ROOT.glob("chapters/[0-9]*.ipynb")}
+    assert {n.removeprefix("chapters/") for n in names if re.match("chapters/[0-9]", n)} == lessons
+
+
+def test_nothing_is_published_over_something_else(tmp_path):
+    """A folder with something in it may be a repository, with a history."""
+    (tmp_path / "solution.ipynb").write_text("{}")
+    with pytest.raises(FileExistsError, match="is not empty"):
+        tool.publish(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["solution.ipynb"]
+
+
 # -- grades ------------------------------------------------------------------------------------
 
 

@@ -19,9 +19,10 @@ CELLS = [
 
 @pytest.fixture(scope="module")
 def tasks():
+    """What the cell of the tasks defines: `tasks`, and `known` mistakes."""
     names = {}
     exec(next(cell for cell in CELLS if "tasks = {" in cell), names)
-    return names["tasks"]
+    return {"tasks": names["tasks"], "known": names["known"]}
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right
@@ -62,6 +63,16 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
             ("return 6 * (N + 1) ** 3",): False,
         }
     },
+    "gain": {
+        ("return ...",): {
+            ("return (1 / dt).max() / (1 / dt).mean()",): True,
+            ("return dt.size / (dt.min() * (1 / dt).sum())",): True,
+            ("return dt.max() / dt.min()",): False,
+            ("return dt.mean() / dt.min()",): False,
+            ("return dt.min() * (1 / dt).mean()",): False,
+            ("return dt.size",): False,
+        }
+    },
     "lengths": {
         ("steps = ...", "0.85 * ..."): {
             (
@@ -100,7 +111,7 @@ def test_a_blank_takes_its_answer_and_no_mistake(tmp_path, tasks, function, blan
     *lines, check = source.rstrip().split("\n")
     path = tmp_path / "answer.py"  # a check reads the source
     path.write_text("\n".join([*lines, f"verdict = {check}"]))
-    names = {"np": np, "comb": comb, "tasks": tasks, "check_function": check_function}
+    names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
     exec(compile(path.read_text(), path, "exec"), names)
     verdict = names["verdict"]
     assert bool(verdict) == right, verdict
@@ -113,6 +124,6 @@ def test_an_open_blank_is_called_so(tmp_path, tasks, function):
     *lines, check = source.rstrip().split("\n")
     path = tmp_path / "answer.py"
     path.write_text("\n".join([*lines, f"verdict = {check}"]))
-    names = {"np": np, "comb": comb, "tasks": tasks, "check_function": check_function}
+    names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
     exec(compile(path.read_text(), path, "exec"), names)
     assert names["verdict"].kind == "blank"

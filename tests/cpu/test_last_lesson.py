@@ -1,6 +1,7 @@
 """Lesson 12: its checks take the right answers and name likely mistakes; its numbers stand."""
 
 import json
+import re
 from math import comb
 from pathlib import Path
 
@@ -10,11 +11,9 @@ import pytest
 from dgbook.page import check_function
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "12_which_method_when.ipynb"
-CELLS = [
-    "".join(cell["source"])
-    for cell in json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
-    if cell["cell_type"] == "code"
-]
+ALL = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+CELLS = ["".join(cell["source"]) for cell in ALL if cell["cell_type"] == "code"]
+PROSE = "\n".join("".join(cell["source"]) for cell in ALL if cell["cell_type"] == "markdown")
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +126,19 @@ def test_an_open_blank_is_called_so(tmp_path, tasks, function):
     names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
     exec(compile(path.read_text(), path, "exec"), names)
     assert names["verdict"].kind == "blank"
+
+
+def test_the_chart_ends_where_the_text_says():
+    """Nine problems: their ends by their answers, and the numbers in the folded text."""
+    names = {}
+    chart = next(cell for cell in CELLS if "QUESTIONS = (" in cell)
+    exec(chart[chart.index("QUESTIONS") : chart.index("blue, red")], names)
+    nine = next(cell for cell in CELLS if "NINE = {" in cell)
+    exec(nine[: nine.index("fig, ax")], names)
+    ends = {name: names["end_of"](yes)[0] for name, yes in names["NINE"].items()}
+    assert len(names["QUESTIONS"]) == 10 and len(ends) == 9
+    assert sum(not names["QUESTIONS"][end - 1][2] for end in ends.values()) == 5
+    told = dict(re.findall(r"^- \*\*(.+?)\*\*, (\d+|other):", PROSE, flags=re.M))
+    assert {name.lower(): end for name, end in told.items()} == {
+        name: "other" if end == 10 else str(end) for name, end in ends.items()
+    }

@@ -1,6 +1,7 @@
 """Lesson 12: its checks take the right answers and name likely mistakes; its numbers stand."""
 
 import json
+import re
 from math import comb
 from pathlib import Path
 
@@ -10,18 +11,17 @@ import pytest
 from dgbook.page import check_function
 
 CHAPTER = Path(__file__).parents[2] / "chapters" / "12_which_method_when.ipynb"
-CELLS = [
-    "".join(cell["source"])
-    for cell in json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
-    if cell["cell_type"] == "code"
-]
+ALL = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+CELLS = ["".join(cell["source"]) for cell in ALL if cell["cell_type"] == "code"]
+PROSE = "\n".join("".join(cell["source"]) for cell in ALL if cell["cell_type"] == "markdown")
 
 
 @pytest.fixture(scope="module")
 def tasks():
+    """What the cell of the tasks defines: `tasks`, and `known` mistakes."""
     names = {}
     exec(next(cell for cell in CELLS if "tasks = {" in cell), names)
-    return names["tasks"]
+    return {"tasks": names["tasks"], "known": names["known"]}
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right
@@ -62,6 +62,16 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
             ("return 6 * (N + 1) ** 3",): False,
         }
     },
+    "gain": {
+        ("return ...",): {
+            ("return (1 / dt).max() / (1 / dt).mean()",): True,
+            ("return dt.size / (dt.min() * (1 / dt).sum())",): True,
+            ("return dt.max() / dt.min()",): False,
+            ("return dt.mean() / dt.min()",): False,
+            ("return dt.min() * (1 / dt).mean()",): False,
+            ("return dt.size",): False,
+        }
+    },
     "lengths": {
         ("steps = ...", "0.85 * ..."): {
             (
@@ -100,7 +110,7 @@ def test_a_blank_takes_its_answer_and_no_mistake(tmp_path, tasks, function, blan
     *lines, check = source.rstrip().split("\n")
     path = tmp_path / "answer.py"  # a check reads the source
     path.write_text("\n".join([*lines, f"verdict = {check}"]))
-    names = {"np": np, "comb": comb, "tasks": tasks, "check_function": check_function}
+    names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
     exec(compile(path.read_text(), path, "exec"), names)
     verdict = names["verdict"]
     assert bool(verdict) == right, verdict
@@ -113,6 +123,22 @@ def test_an_open_blank_is_called_so(tmp_path, tasks, function):
     *lines, check = source.rstrip().split("\n")
     path = tmp_path / "answer.py"
     path.write_text("\n".join([*lines, f"verdict = {check}"]))
-    names = {"np": np, "comb": comb, "tasks": tasks, "check_function": check_function}
+    names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
     exec(compile(path.read_text(), path, "exec"), names)
     assert names["verdict"].kind == "blank"
+
+
+def test_the_chart_ends_where_the_text_says():
+    """Nine problems: their ends by their answers, and the numbers in the folded text."""
+    names = {}
+    chart = next(cell for cell in CELLS if "QUESTIONS = (" in cell)
+    exec(chart[chart.index("QUESTIONS") : chart.index("blue, red")], names)
+    nine = next(cell for cell in CELLS if "NINE = {" in cell)
+    exec(nine[: nine.index("fig, ax")], names)
+    ends = {name: names["end_of"](yes)[0] for name, yes in names["NINE"].items()}
+    assert len(names["QUESTIONS"]) == 10 and len(ends) == 9
+    assert sum(not names["QUESTIONS"][end - 1][2] for end in ends.values()) == 5
+    told = dict(re.findall(r"^- \*\*(.+?)\*\*, (\d+|other):", PROSE, flags=re.M))
+    assert {name.lower(): end for name, end in told.items()} == {
+        name: "other" if end == 10 else str(end) for name, end in ends.items()
+    }

@@ -41,6 +41,7 @@ LESSONS = (
     "10b_",
     "11_",
     "11b_",
+    "11c_",
     "12_",
 )
 LESSON_WORDS, LESSON_LINES, SEEN_COLUMNS = (1200, 2000), 150, 72

@@ -1,8 +1,8 @@
 """Elements on processor cores: their integrals, the elimination of u, and the blocks they add.
 
-What `local` says in NumPy, for some elements at a time, as vectors of elements (`nodal.lanes`). What
-a problem knows, its fluxes and their derivatives at points, comes from its own functions of NumPy:
-of all work it is the smallest part. Kernels integrate and eliminate.
+It is what `local` says in NumPy, with vectors of elements (`nodal.lanes`). What a problem knows,
+its fluxes and their derivatives at points, comes from its own functions of NumPy: of all work that
+is the smallest part. Kernels integrate and eliminate.
 
 **Fewer products.** All columns of a tangent at a quadrature point follow from u there, from the
 trace, and from the parts of q along each g_h, which are (Q_h z) at the point. So what multiplies u
@@ -632,7 +632,7 @@ class Elements:
         """Eliminate u from some elements, with what the problem knows at their points."""
         d = self.d
         z = local.local_unknowns(d, state, some)
-        volume, faces = d.tables.volume, d.faces
+        volume = d.tables.volume
         u = z @ volume.value.T
         q = local.gradient_at(d, z, volume.gradient, some)
         a = d.coefficients[:, some]

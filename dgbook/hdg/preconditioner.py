@@ -19,6 +19,7 @@ from dgbook.gpu import Device
 from dgbook.gpu.libraries import TOGETHER, batched_solve, sparse_arrays
 from dgbook.hdg.blocks import BlockMatrix
 from dgbook.hdg.discretization import Discretization, faces_of
+from dgbook.hdg.kernels import cores
 from dgbook.hdg.kernels.csr import make_csr
 from dgbook.parallel.rows import RowsInParts
 
@@ -352,12 +353,14 @@ class Sparse:
     matrix : csr_matrix
         SciPy's, or CuPy's.
     device : Device
-        On the CPU SciPy multiplies.
+        On the CPU all cores multiply, in the matrix's precision.
     """
 
     def __init__(self, matrix: Any, device: Device) -> None:
         self.matrix, self.kernels = matrix, None
         if device.kind == "cpu":
+            pointers, indices = (a.astype(np.int32) for a in (matrix.indptr, matrix.indices))
+            self.arrays = pointers, indices, matrix.data
             return
         here = [matrix.indptr, matrix.indices, matrix.data]
         if isinstance(matrix.data, np.ndarray):
@@ -373,14 +376,14 @@ class Sparse:
     def __call__(self, x: Any, y: Any) -> None:
         """y = A x."""
         if self.kernels is None:
-            y[:] = self.matrix @ x
+            cores.multiply_sparse(cores.SOURCES, *self.arrays, x, y)
         else:
             self.kernels[0][self.grid, THREADS](*self.arrays, x, y, y)
 
     def rest(self, b: Any, x: Any, y: Any) -> None:
         """y = b - A x; b may be y."""
         if self.kernels is None:
-            np.subtract(b, self.matrix @ x, out=y)
+            cores.subtract_sparse(cores.SOURCES, *self.arrays, b, x, y)
         else:
             self.kernels[1][self.grid, THREADS](*self.arrays, x, b, y)
 

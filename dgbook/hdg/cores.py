@@ -139,25 +139,44 @@ def _way_back(a, ld, n, L):
 
 
 @numba.njit(parallel=True, cache=True)
-def _invert(sources, matrices, L, work):
-    """Inverses in place of matrices (count, n, n); False where one is singular."""
-    count, n, _ = matrices.shape
-    ld, bad = 2 * n, 0
+def _invert_patches(sources, values, members, slots, share, L, works, own, result):
+    """What `preconditioner.schwarz` adds to blocks of two faces, and in `own` to those of one.
+
+    False where the matrix of an element is singular.
+    """
+    count, n = members.shape
+    m, bad = values.shape[2], 0
+    size = n * m
+    ld = 2 * size
     for group in numba.prange(-(-count // L)):
-        a = work[numba.get_thread_id()]
+        a = works[numba.get_thread_id()]
         for lane in range(L):
             k = min(group * L + lane, count - 1)
             for i in range(n):
                 for j in range(n):
-                    a[(i * ld + j) * L + lane] = matrices[k, i, j]
-                    a[(i * ld + n + j) * L + lane] = 1.0 if i == j else 0.0
-        if not _eliminate(a, n, ld, n, L):
+                    for r in range(m):
+                        line = (i * m + r) * ld
+                        for c in range(m):
+                            value = values[members[k, i], slots[k, i, j], r, c]
+                            a[(line + j * m + c) * L + lane] = value
+                            unit = 1.0 if i == j and r == c else 0.0
+                            a[(line + size + j * m + c) * L + lane] = unit
+        if not _eliminate(a, size, ld, size, L):
             bad += 1
-        _way_back(a, ld, n, L)
+        _way_back(a, ld, size, L)
         for lane in range(min(L, count - group * L)):
+            k = group * L + lane
             for i in range(n):
+                factor, face = share[members[k, i]], members[k, i]
                 for j in range(n):
-                    matrices[group * L + lane, i, j] = a[(i * ld + n + j) * L + lane]
+                    for r in range(m):
+                        line = (i * m + r) * ld + size + j * m
+                        for c in range(m):
+                            value = factor * a[(line + c) * L + lane]
+                            if i == j:
+                                own[k, i, r, c] = value
+                            else:
+                                result[face, slots[k, i, j], r, c] = value
     return bad == 0
 
 
@@ -524,18 +543,39 @@ def works(size: int) -> np.ndarray:
     return aligned(threads * size, float).reshape(threads, size)
 
 
-def inverses(matrices: np.ndarray) -> np.ndarray:
-    """Inverses of small matrices, (count, n, n), in their precision; they are computed in float64.
+def schwarz_inverses(
+    values: np.ndarray, members: np.ndarray, slots: np.ndarray, share: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Blocks of `preconditioner.schwarz`, computed in float64.
+
+    Parameters
+    ----------
+    values : (faces, nb, m, m) array
+    members : (K, n) array
+        The faces of each element.
+    slots : (K, n, n) array
+        ``[k, i, j]``: which block in the row of face i of the element belongs to face j.
+    share : (faces,) array
+        By which a face's rows are multiplied.
+
+    Returns
+    -------
+    own : (K, n, m, m) array
+        What each element adds to the block of a face with itself.
+    result : (faces, nb, m, m) array
+        All other blocks.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        If one is singular.
+        If an element's matrix is singular.
     """
-    result, L, n = matrices.astype(float, order="C"), lanes(float), matrices.shape[1]
-    if not _invert(SOURCES, result, L, works(2 * n * n * L)):
+    (K, n), m, L = members.shape, values.shape[2], lanes(float)
+    own, result = np.empty((K, n, m, m), values.dtype), np.zeros_like(values)
+    room = works(2 * (n * m) ** 2 * L)
+    if not _invert_patches(SOURCES, values, members, slots, share, L, room, own, result):
         raise np.linalg.LinAlgError("Singular matrix")
-    return result.astype(matrices.dtype, copy=False)
+    return own, result
 
 
 def respond(response: np.ndarray, offset: np.ndarray, change: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ SHARED = 2**22
 
 @contextmanager
 def threads_for(nbytes: int) -> Iterator[None]:
-    """All threads for a matrix of so many bytes; one for a small one."""
+    """All threads for a matrix of so many bytes; one if it is small."""
     before = numba.get_num_threads()
     numba.set_num_threads(before if nbytes >= SHARED else 1)
     try:
@@ -73,6 +73,46 @@ def subtract_sparse(sources, pointers, indices, data, b, x, y):
             for k in range(pointers[row], pointers[row + 1]):
                 total += data[k] * x[indices[k]]
             y[row] = b[row] - total
+
+
+@numba.njit(parallel=True, cache=True)
+def restrict_blocks(
+    sources, values, functions, numbers, columns, slots, AP, shares
+):
+    """A P and each face's share of P^T A P, see `restricted`.
+
+    Functions are (Nfp, nl), A P (faces, m, width, n_c), and the shares
+    (faces, nl, n_c, width, n_c).
+    """
+    faces, blocks, m, _ = values.shape
+    Nfp, nl = functions.shape
+    width, n_c = AP.shape[2:]
+    for f in numba.prange(faces):
+        AP[f] = 0
+        for b in range(blocks):
+            for l in range(nl):
+                if numbers[columns[f, b], l] < 0:
+                    continue
+                slot = slots[f, b * nl + l]
+                for i in range(m):
+                    for c in range(n_c):
+                        total = values.dtype.type(0)
+                        for j in range(Nfp):
+                            value = values[f, b, i, c * Nfp + j]
+                            total += value * functions[j, l]
+                        AP[f, i, slot, c] += total
+        shares[f] = 0
+        for l in range(nl):
+            if numbers[f, l] < 0:
+                continue
+            for c in range(n_c):
+                for j in range(Nfp):
+                    for w in range(width):
+                        for d in range(n_c):
+                            share = AP[f, c * Nfp + j, w, d]
+                            shares[f, l, c, w, d] += (
+                                functions[j, l] * share
+                            )
 
 
 @numba.njit(fastmath={"reassoc", "contract"})

@@ -190,7 +190,7 @@ def _clear(a, first, size):
 
 
 @numba.njit
-def _integrals(sizes, tables, constant, work, along, G, out, to, between):
+def _integrals(sizes, tables, constant, work, along, G, to, between):
     """The integrals of -(d phi_i / d r_a) phi_l times numbers at the points, summed over a.
 
     They are (Np, Np), row i at `to` + i `between`. Numbers that are the same at all points stand at
@@ -205,7 +205,7 @@ def _integrals(sizes, tables, constant, work, along, G, out, to, between):
                 for d in range(1, dim):
                     entry = masses[(d * Np + i) * Np + l]
                     total = total + entry * load(work, along + d * Nq * L)
-                store(out, to + i * between + l * L, total)
+                store(work, to + i * between + l * L, total)
         return
     for i in range(Np):
         half = G + i % 2 * Nq * L
@@ -216,10 +216,10 @@ def _integrals(sizes, tables, constant, work, along, G, out, to, between):
                 total = total + entry * load(work, along + (d * Nq + q) * L)
             store(work, half + q * L, total)
         if i % 2:
-            product_of_two(rows, Np, Nq, phi, 0, work, G, Nq * L, out, to + (i - 1) * between,
+            product_of_two(rows, Np, Nq, phi, 0, work, G, Nq * L, work, to + (i - 1) * between,
                            between, False)  # fmt: skip
         elif i == Np - 1:
-            product(rows, Np, Nq, phi, 0, work, G, out, to + i * between, False)
+            product(rows, Np, Nq, phi, 0, work, G, work, to + i * between, False)
 
 
 @numba.njit
@@ -231,11 +231,12 @@ def _volume(a, first, sizes, tables, geometry, values, work, begin):
     by_u, by_q, f, source = values
     outside = (dim + 1) * Nfp
     nu, ld = n * Np, n * (Np + outside) + 1
-    # What multiplies along each g_d; G for two rows; integrals; a column.
+    # What multiplies along each g_d; G for two rows; integrals of u and of parts of q; a column.
     along = begin
     G = along + (dim + 1) * Nq * L
     M = G + 2 * Nq * L
-    column = M + dim * Np * Np * L
+    parts = M + Np * Np * L
+    column = parts + dim * Np * Np * L
     for c in range(n):
         for lane in range(L):
             k = min(first + lane, count - 1)
@@ -250,55 +251,46 @@ def _volume(a, first, sizes, tables, geometry, values, work, begin):
         for i in range(Np):
             store(a, ((c * Np + i) * ld + ld - 1) * L, load(work, column + i * L))
         for b in range(n):
-            at_u, at_h = (c * Np * ld + b * Np) * L, (c * Np * ld + nu + b * outside) * L
-            some = False
-            for lane in range(L):
-                k = min(first + lane, count - 1)
-                same = min(k, by_u.shape[3] - 1)
-                for q in range(by_u.shape[4]):
-                    for d in range(dim):
-                        total = 0.0
-                        for e in range(dim):
-                            total += rx[d, e, k] * by_u[c, e, b, same, q]
-                        some = some or total != 0.0
-                        work[along + (d * Nq + q) * L + lane] = jacobian[k] * total
-            if some:
-                constant = by_u.shape[4] == 1
-                _integrals(sizes, tables, constant, work, along, G, a, at_u, ld * L)
-            else:
-                for i in range(Np):
-                    _clear(a, at_u + i * ld * L, Np * L)
             any_part = False
-            for h in range(dim):
+            for t in range(dim + 1):
                 some = False
+                points = by_q.shape[5] if t else by_u.shape[4]
                 for lane in range(L):
                     k = min(first + lane, count - 1)
-                    same = min(k, by_q.shape[4] - 1)
-                    for q in range(by_q.shape[5]):
+                    same = min(k, (by_q.shape[4] if t else by_u.shape[3]) - 1)
+                    for q in range(points):
                         for d in range(dim):
                             total = 0.0
                             for e in range(dim):
                                 part = 0.0
-                                for o in range(dim):
-                                    part += rx[h, o, k] * by_q[c, e, b, o, same, q]
+                                if t == 0:
+                                    part = by_u[c, e, b, same, q]
+                                else:
+                                    for o in range(dim):
+                                        part += rx[t - 1, o, k] * by_q[c, e, b, o, same, q]
                                 total += rx[d, e, k] * part
                             some = some or total != 0.0
                             work[along + (d * Nq + q) * L + lane] = jacobian[k] * total
-                any_part = any_part or some
+                any_part = any_part or (some and t > 0)
+                to, between = M, Np * L
+                if t:
+                    to, between = parts + (t - 1) * Np * L, dim * Np * L
                 if some:
-                    constant = by_q.shape[5] == 1
-                    to = M + h * Np * L
-                    _integrals(sizes, tables, constant, work, along, G, work, to, dim * Np * L)
+                    _integrals(sizes, tables, points == 1, work, along, G, to, between)
                 else:
                     for i in range(Np):
-                        _clear(work, M + (i * dim + h) * Np * L, Np * L)
+                        _clear(work, to + i * between, Np * L)
+            at_u, at_h = (c * Np * ld + b * Np) * L, (c * Np * ld + nu + b * outside) * L
             width, line = dim * Np, ld * L
-            if not any_part:
-                for i in range(Np):
+            for i in range(Np):
+                for l in range(0, Np * L, L):
+                    store(a, at_u + i * line + l, load(work, M + i * Np * L + l))
+                if not any_part:
                     _clear(a, at_h + i * line, outside * L)
+            if not any_part:
                 continue
             for i in range(0, Np - 1, 2):
-                x, row = M + i * width * L, i * line
+                x, row = parts + i * width * L, i * line
                 product_of_two(
                     rows, Np, width, Q_u, 0, work, x, width * L, a, at_u + row, line, True
                 )
@@ -306,7 +298,7 @@ def _volume(a, first, sizes, tables, geometry, values, work, begin):
                     outer, outside, width, Q_h, 0, work, x, width * L, a, at_h + row, line, False
                 )
             if Np % 2:
-                x, row = M + (Np - 1) * width * L, (Np - 1) * line
+                x, row = parts + (Np - 1) * width * L, (Np - 1) * line
                 product(rows, Np, width, Q_u, 0, work, x, a, at_u + row, True)
                 product(outer, outside, width, Q_h, 0, work, x, a, at_h + row, False)
 
@@ -330,20 +322,16 @@ def _face_matrix(face, sizes, tables, work, D, M, X):
             some = some or work[i] != 0.0
         any_part = any_part or (some and t > 1)
         for j in range(Nfp):
-            of, line = j * Nfp * Nqf, X + j * Nz * L
-            if t == 0 and some:
-                to = line + (Np + face * Nfp) * L
-                product(facing, Nfp, Nqf, psi, of, work, D, work, to, False)
-            elif t == 1 and some:
-                product(facing, Nfp, Nqf, psi, of, work, D + points, work, M, False)
+            line = X + j * Nz * L
+            to = line + (Np + face * Nfp) * L if t == 0 else M + (j * dim + max(0, t - 2)) * Nfp * L
+            if some:
+                of, x = j * Nfp * Nqf, D + t * points
+                product(facing, Nfp, Nqf, psi, of, work, x, work, to, False)
+            else:
+                _clear(work, to, Nfp * L)
+            if t == 1:
                 for l in range(Nfp):
-                    store(work, line + nodes[face, l] * L, load(work, M + l * L))
-            elif t > 1:
-                to = M + (j * dim + t - 2) * Nfp * L
-                if some:
-                    product(facing, Nfp, Nqf, psi, of, work, D + t * points, work, to, False)
-                else:
-                    _clear(work, to, Nfp * L)
+                    store(work, line + nodes[face, l] * L, load(work, to + l * L))
     if any_part:
         for j in range(Nfp):
             x, line = M + j * width * L, X + j * Nz * L
@@ -431,29 +419,32 @@ def _face(a, face, first, sizes, tables, geometry, values, conditions, work, beg
     for c in range(n):
         row_h = nu + c * outside + face * Nfp
         for b in range(n):
-            at_u, at_h = b * Np, nu + b * outside
-            _face_matrix(face, sizes, tables, work, D + (c * n + b) * terms, M, X)
+            # First for hhat, then for b where that is not -hhat.
+            for turn in range(1 + boundary):
+                _face_matrix(
+                    face, sizes, tables, work, D + (turn * n * n + c * n + b) * terms, M, X
+                )
+                sign = 1.0 if turn else -1.0
+                for j in range(Nfp):
+                    x = X + j * Nz * L
+                    upper, lower = (c * Np + nodes[face, j]) * ld, (row_h + j) * ld
+                    for l in range(Nz):
+                        at = b * Np + l if l < Np else nu + b * outside + l - Np
+                        value = load(work, x + l * L)
+                        if turn == 0:
+                            to = (upper + at) * L
+                            store(a, to, load(a, to) + value)
+                        store(a, (lower + at) * L, sign * value)
+        for turn in range(2):
+            x = flux + (turn * n + c) * points
+            product(facing, Nfp, Nqf, tested, 0, work, x, work, column, False)
             for j in range(Nfp):
-                x, line = X + j * Nz * L, (c * Np + nodes[face, j]) * ld
-                for l in range(Nz):
-                    to = (line + (at_u + l if l < Np else at_h + l - Np)) * L
-                    store(a, to, load(a, to) + load(work, x + l * L))
-            sign = -1.0
-            if boundary:
-                _face_matrix(face, sizes, tables, work, E + (c * n + b) * terms, M, X)
-                sign = 1.0
-            for j in range(Nfp):
-                x, line = X + j * Nz * L, (row_h + j) * ld
-                for l in range(Nz):
-                    to = (line + (at_u + l if l < Np else at_h + l - Np)) * L
-                    store(a, to, sign * load(work, x + l * L))
-        product(facing, Nfp, Nqf, tested, 0, work, flux + c * points, work, column, False)
-        for j in range(Nfp):
-            to = ((c * Np + nodes[face, j]) * ld + ld - 1) * L
-            store(a, to, load(a, to) + load(work, column + j * L))
-        product(facing, Nfp, Nqf, tested, 0, work, flux + (n + c) * points, work, column, False)
-        for j in range(Nfp):
-            store(a, ((row_h + j) * ld + ld - 1) * L, load(work, column + j * L))
+                value = load(work, column + j * L)
+                to = ((c * Np + nodes[face, j]) * ld + ld - 1) * L
+                if turn == 0:
+                    store(a, to, load(a, to) + value)
+                else:
+                    store(a, ((row_h + j) * ld + ld - 1) * L, value)
 
 
 @numba.njit(parallel=True, cache=True)
@@ -629,7 +620,7 @@ class Elements:
             by_rows(psi.T),
         )
         Nz, n = Np + outside, d.n_c
-        inner = (dim + 3) * Nq + dim * Np * Np + Np
+        inner = (dim + 3) * Nq + (dim + 1) * Np * Np + Np
         outer = 2 * n * n * (2 + dim) * Nqf + Nfp * (dim * Nfp + Nz + 1) + 2 * n * Nqf
         self.room = (n * Nz * (n * Nz + 1) + max(inner, outer)) * self.L
 

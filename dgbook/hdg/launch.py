@@ -239,9 +239,9 @@ def matvec(
         raise ValueError(f"x has shape {np.shape(x)}; allowed: (faces, m) = {allowed}")
     matrix, here = matrix.astype(name), as_device(device)
     if here.kind == "cpu":
-        y = np.empty((matrix.faces, matrix.m), name)
+        y, known = np.empty(np.shape(x), name), (matrix.columns, np.ascontiguousarray(x, name))
         with cores.threads_for(matrix.nbytes):
-            CoreRows(matrix)(np.ascontiguousarray(x, name), y)
+            cores.multiply_once(cores.SOURCES, np.ascontiguousarray(matrix.values), *known, y)
         return y
     if here.kind == "reference":
         inflated = np.asarray(x, name)[matrix.columns]
@@ -262,7 +262,9 @@ class CoreRows:
 
     def __init__(self, matrix: BlockMatrix) -> None:
         self.shape, self.columns = (matrix.faces, matrix.m), matrix.columns
-        self.values = np.ascontiguousarray(rows(matrix.values))
+        rows = matrix.faces, matrix.m, matrix.blocks * matrix.m
+        self.values = np.empty(rows, matrix.dtype)
+        cores.side_by_side(cores.SOURCES, matrix.values, self.values)
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> None:
         """y = A x."""

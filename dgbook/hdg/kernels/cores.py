@@ -34,6 +34,17 @@ def threads_for(nbytes: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
+@numba.njit(parallel=True, cache=True)
+def side_by_side(sources, values, out):
+    """A face's blocks (nb, m, m) as rows (m, nb m), of all faces."""
+    faces, blocks, m, _ = values.shape
+    for f in numba.prange(faces):
+        for i in range(m):
+            for b in range(blocks):
+                for j in range(m):
+                    out[f, i, b * m + j] = values[f, b, i, j]
+
+
 @numba.njit(parallel=True, cache=True, fastmath={"reassoc", "contract"})
 def multiply(sources, values, columns, x, y):
     """y = A x with rows (faces, m, q) of blocks; x, y (faces, m)."""
@@ -49,6 +60,22 @@ def multiply(sources, values, columns, x, y):
                 for k in range(q):
                     total += values[f, i, k] * inflated[k]
                 y[f, i] = total
+
+
+@numba.njit(parallel=True, cache=True, fastmath={"reassoc", "contract"})
+def multiply_once(sources, values, columns, x, y):
+    """The same with blocks (faces, nb, m, m) as they are."""
+    faces, blocks, m, _ = values.shape
+    for piece in numba.prange(-(-faces // ROWS)):
+        for f in range(piece * ROWS, min(faces, (piece + 1) * ROWS)):
+            y[f] = 0
+            for b in range(blocks):
+                unknowns = x[columns[f, b]]
+                for i in range(m):
+                    total = values.dtype.type(0)
+                    for j in range(m):
+                        total += values[f, b, i, j] * unknowns[j]
+                    y[f, i] += total
 
 
 @numba.njit(parallel=True, cache=True)

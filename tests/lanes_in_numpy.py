@@ -71,17 +71,29 @@ VECTORS = {
 }
 
 
+COMPILER = {
+    "njit": _same,
+    "prange": range,
+    "get_thread_id": lambda: 0,
+    "get_num_threads": lambda: 1,
+}
+"""What the texts ask of Numba."""
+
+
 def _run(module: ModuleType, right: str, wrong: str) -> dict[str, Any]:
     """The names of a module whose text has been run with one change, and with these vectors."""
     text = inspect.getsource(module)
     assert right == wrong or text.count(right) == 1, f"the text has changed: {right!r}"
-    names = {"__name__": module.__name__, "numba": SimpleNamespace(njit=_same, prange=range)}
+    names = {"__name__": module.__name__, "numba": SimpleNamespace(**COMPILER)}
     exec(text.replace(right, wrong).replace("import numba\n", ""), names)
     return names
 
 
 def launcher(family: str, right: str = "", wrong: str = "") -> type:
-    """A family's launcher on cores, made of its text with `wrong` in place of `right`."""
+    """A family's launcher on cores, made of its text with `wrong` in place of `right`.
+
+    Of hybridized methods it is `hdg.cores.Elements`.
+    """
     shared = {"advance": inspect.unwrap(getattr(cores.advance, "py_func", cores.advance))}
     names = _run(importlib.import_module(f"dgbook.{family}.cores"), right, wrong)
     advance: dict[str, Any] = dict(VECTORS)
@@ -89,4 +101,4 @@ def launcher(family: str, right: str = "", wrong: str = "") -> type:
     names |= VECTORS | {"advance": advance["advance"], "_fluxes": _fluxes}
     if family == "euler":
         names["_primitive"] = riemann.make_primitive(np.float64, _same)
-    return names["Cores"]
+    return names["Elements" if family == "hdg" else "Cores"]

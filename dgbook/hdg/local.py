@@ -80,10 +80,11 @@ def local_traces(d: Discretization, trace: np.ndarray, some: slice = slice(None)
 
 def gradient(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.ndarray:
     """q at the nodes, (n_c, dim, k, Np)."""
-    return _gradient_at(d, z, d.tables.gradient, some)
+    return gradient_at(d, z, d.tables.gradient, some)
 
 
-def _gradient_at(d: Discretization, z: np.ndarray, table: np.ndarray, some: slice) -> np.ndarray:
+def gradient_at(d: Discretization, z: np.ndarray, table: np.ndarray, some: slice) -> np.ndarray:
+    """q at the points of a table Q_a z, (dim, points, Nz): (n_c, dim, k, points)."""
     parts = z[None] @ table.transpose(0, 2, 1)[:, None]  # (a, n_c, k, points)
     rx = d.rx[..., some, None]
     return np.stack([_along(rx[:, e], parts) for e in range(d.mesh.dim)], axis=1)
@@ -131,7 +132,7 @@ def on_face(d: Discretization, z: np.ndarray, f: int, some: slice) -> FaceValues
         a=d.face_coefficients[f][:, some],
         u=z @ points.value.T,
         trace=z @ points.trace.T,
-        q=_gradient_at(d, z, points.gradient, some),
+        q=gradient_at(d, z, points.gradient, some),
     )
 
 
@@ -153,7 +154,7 @@ def residual(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.
     tables, Np = d.tables, d.element.Np
     volume = tables.volume
     R = np.zeros_like(z)
-    u, q = z @ volume.value.T, _gradient_at(d, z, volume.gradient, some)
+    u, q = z @ volume.value.T, gradient_at(d, z, volume.gradient, some)
     f = d.problem.flux(u, q, d.coefficients[:, some])
     weights = d.jacobian[some, None] * volume.weights
     for a in range(d.mesh.dim):
@@ -203,7 +204,7 @@ def tangent(d: Discretization, z: np.ndarray, some: slice = slice(None)) -> np.n
 def _add_volume(d: Discretization, z: np.ndarray, some: slice, T: np.ndarray) -> None:
     """The derivative of -(f, grad w): f along each g_a, by u and by q along each g_b."""
     points, rx = d.tables.volume, d.rx[..., some, None]
-    u, q = z @ points.value.T, _gradient_at(d, z, points.gradient, some)
+    u, q = z @ points.value.T, gradient_at(d, z, points.gradient, some)
     by_u, by_q = _derivatives(d.problem, u, q, d.coefficients[:, some])
     J = d.jacobian[some, None]
     for a in range(d.mesh.dim):

@@ -18,7 +18,9 @@ from dgbook.element import barycentric, face_vertices
 from dgbook.gpu import Device
 from dgbook.gpu.libraries import TOGETHER, batched_solve, sparse_arrays
 from dgbook.hdg.blocks import BlockMatrix
+from dgbook.hdg.cores import schwarz_inverses
 from dgbook.hdg.discretization import Discretization, faces_of
+from dgbook.hdg.kernels import cores
 from dgbook.hdg.kernels.csr import make_csr
 from dgbook.parallel.rows import RowsInParts
 
@@ -87,16 +89,28 @@ def schwarz(matrix: BlockMatrix) -> BlockMatrix:
     ----------
     Smith, Bjorstad, Gropp, "Domain Decomposition", Cambridge University Press, 1996.
     """
-    m, values, columns = matrix.m, matrix.values, matrix.columns
-    like_values = partial(np.asarray, like=values)
+    values, columns = matrix.values, matrix.columns
     faces, second = elements_of(columns)
-    n = faces.shape[1]
     share = 1 / np.bincount(faces.ravel(), minlength=matrix.faces)
+    if isinstance(values, np.ndarray):
+        slots = _slots(columns, faces)
+        own, result = schwarz_inverses(values, faces, slots, share)
+        for side in (False, True):  # of one side of a face no two elements are
+            mine = second == side
+            result[faces[mine], 0] += own[mine]
+        return BlockMatrix(result, columns)
+    return BlockMatrix(_schwarz_on_device(matrix, faces, second, share), columns)
+
+
+def _schwarz_on_device(matrix: BlockMatrix, faces: Any, second: Any, share: Any) -> Any:
+    """The blocks of `schwarz`, by a device's library."""
+    m, values, columns = matrix.m, matrix.values, matrix.columns
+    like_values, n = partial(np.asarray, like=values), faces.shape[1]
     result = np.zeros_like(values)
     size = _together((n * m) ** 2 * matrix.dtype.itemsize)
     for first in range(0, len(faces), size):
         members, side = faces[first : first + size], second[first : first + size]
-        slots = (columns[members][:, :, None] == members[:, None, :, None]).argmax(axis=3)
+        slots = _slots(columns, members)
         small = values[like_values(members[:, :, None]), like_values(slots)]
         small = small.transpose(0, 1, 3, 2, 4).reshape(-1, n * m, n * m)
         inverses = _inverses(small).reshape(-1, n, m, n, m)
@@ -108,7 +122,12 @@ def schwarz(matrix: BlockMatrix) -> BlockMatrix:
                 for mine in (side[:, i], ~side[:, i]):
                     at = like_values(members[mine, i]), like_values(slots[mine, i, j])
                     result[at] += inverses[:, i, :, j][like_values(np.flatnonzero(mine))]
-    return BlockMatrix(result, columns)
+    return result
+
+
+def _slots(columns: np.ndarray, members: np.ndarray) -> np.ndarray:
+    """Which blocks in the rows of an element's faces belong to its faces, (K, n, n)."""
+    return (columns[members][:, :, None] == members[:, None, :, None]).argmax(axis=3)
 
 
 PRECONDITIONERS = {"schwarz": schwarz, "jacobi": jacobi}
@@ -272,23 +291,12 @@ def restricted(matrix: BlockMatrix, space: CoarseSpace) -> tuple[Any, Any, Any]:
     values, columns = matrix.values, matrix.columns
     like_values, arrays = partial(np.asarray, like=values), sparse_arrays(values)
     Nfp, nl = space.values.shape
-    faces, nb, m, n_c = matrix.faces, matrix.blocks, matrix.m, matrix.m // Nfp
+    faces, m, n_c = matrix.faces, matrix.m, matrix.m // Nfp
     B, numbers = like_values(space.values.astype(matrix.dtype)), like_values(space.numbers)
     patch, slots = _patches(numbers[like_values(columns)].reshape(faces, -1))
     width, n = patch.shape[1], space.count * n_c
-    known = (numbers >= 0)[like_values(columns)].reshape(faces, nb, nl)
-
-    product = np.zeros_like(values, shape=(faces, width, m, n_c))
-    size = max(1, STACK // (nb * m * m * matrix.dtype.itemsize))
-    for first in range(0, faces, size):
-        some = slice(first, first + size)
-        blocks = (values[some].reshape(-1, Nfp) @ B).reshape(-1, nb, m, n_c, nl)
-        blocks *= known[some][:, :, None, None]
-        f = like_values(np.arange(first, first + len(blocks)))
-        for b in range(nb):
-            for i in range(nl):
-                # no two at a time are the same face, so that nothing is added to twice
-                product[f, slots[some, b * nl + i]] += blocks[:, b, :, :, i]
+    restrict = _restricted_on_cores if isinstance(values, np.ndarray) else _restricted_on_device
+    product, shares = restrict(matrix, B, numbers, slots, width)
     components = like_values(np.arange(n_c))
     # A function that the boundary takes away has zeros here, in the column of another one.
     of_patch, of_face = (np.maximum(k, 0)[..., None] * n_c + components for k in (patch, numbers))
@@ -300,22 +308,56 @@ def restricted(matrix: BlockMatrix, space: CoarseSpace) -> tuple[Any, Any, Any]:
         indices = np.broadcast_to(indices, data.shape).reshape(-1).astype(np.int32)
         return arrays.csr_matrix((data.reshape(-1), indices, pointers), shape=(faces * m, n))
 
-    AP = csr(
-        product.transpose(0, 2, 1, 3).reshape(faces, m, width * n_c),
-        of_patch.reshape(faces, 1, width * n_c),
-    )
+    AP = csr(product, of_patch.reshape(faces, 1, width * n_c))
     # P has the same component in row and column.
     seen = np.zeros_like(values, shape=(faces, n_c, Nfp, nl))
     seen += B * (numbers >= 0)[:, None, None]
     mine = np.broadcast_to(of_face.transpose(0, 2, 1)[:, :, None], seen.shape)
     P = csr(seen.reshape(faces, m, nl), mine.reshape(faces, m, nl))
     P.eliminate_zeros()
-    # P^T A P: each face's share, (faces, nl, n_c; width, n_c).
-    shares = np.einsum("fwcjd,jl->flcwd", product.reshape(faces, width, n_c, Nfp, n_c), B)
-    shares *= (numbers >= 0)[:, :, None, None, None]
     i = np.broadcast_to(of_face[..., None, None], shares.shape).reshape(-1)
     j = np.broadcast_to(of_patch[:, None, None], shares.shape).reshape(-1)
     return P, AP, arrays.coo_matrix((shares.reshape(-1), (i, j)), shape=(n, n)).tocsr()
+
+
+def _restricted_on_cores(
+    matrix: BlockMatrix, B: np.ndarray, numbers: np.ndarray, slots: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of A P, (faces, m, width n_c), and of P^T A P, each face's share.
+
+    The latter are (faces, nl, n_c; width, n_c).
+    """
+    faces, m, (Nfp, nl) = matrix.faces, matrix.m, B.shape
+    n_c = m // Nfp
+    product = np.empty((faces, m, width, n_c), matrix.dtype)
+    shares = np.empty((faces, nl, n_c, width, n_c), matrix.dtype)
+    known = matrix.columns, slots, product, shares
+    cores.restrict_blocks(cores.SOURCES, matrix.values, B, numbers, *known)
+    return product.reshape(faces, m, width * n_c), shares
+
+
+def _restricted_on_device(
+    matrix: BlockMatrix, B: Any, numbers: Any, slots: Any, width: int
+) -> tuple[Any, Any]:
+    """The same by a device's library."""
+    values, columns, (Nfp, nl) = matrix.values, matrix.columns, B.shape
+    like_values = partial(np.asarray, like=values)
+    faces, nb, m, n_c = matrix.faces, matrix.blocks, matrix.m, matrix.m // Nfp
+    known = (numbers >= 0)[like_values(columns)].reshape(faces, nb, nl)
+    product = np.zeros_like(values, shape=(faces, width, m, n_c))
+    size = max(1, STACK // (nb * m * m * matrix.dtype.itemsize))
+    for first in range(0, faces, size):
+        some = slice(first, first + size)
+        blocks = (values[some].reshape(-1, Nfp) @ B).reshape(-1, nb, m, n_c, nl)
+        blocks *= known[some][:, :, None, None]
+        f = like_values(np.arange(first, first + len(blocks)))
+        for b in range(nb):
+            for i in range(nl):
+                # no two at a time are the same face, so that nothing is added to twice
+                product[f, slots[some, b * nl + i]] += blocks[:, b, :, :, i]
+    shares = np.einsum("fwcjd,jl->flcwd", product.reshape(faces, width, n_c, Nfp, n_c), B)
+    shares *= (numbers >= 0)[:, :, None, None, None]
+    return product.transpose(0, 2, 1, 3).reshape(faces, m, width * n_c), shares
 
 
 def _patches(seen: Any) -> tuple[Any, Any]:
@@ -352,12 +394,14 @@ class Sparse:
     matrix : csr_matrix
         SciPy's, or CuPy's.
     device : Device
-        On the CPU SciPy multiplies.
+        On the CPU all cores multiply, in the matrix's precision.
     """
 
     def __init__(self, matrix: Any, device: Device) -> None:
         self.matrix, self.kernels = matrix, None
         if device.kind == "cpu":
+            pointers, indices = (a.astype(np.int32) for a in (matrix.indptr, matrix.indices))
+            self.arrays = pointers, indices, matrix.data
             return
         here = [matrix.indptr, matrix.indices, matrix.data]
         if isinstance(matrix.data, np.ndarray):
@@ -373,14 +417,14 @@ class Sparse:
     def __call__(self, x: Any, y: Any) -> None:
         """y = A x."""
         if self.kernels is None:
-            y[:] = self.matrix @ x
+            cores.multiply_sparse(cores.SOURCES, *self.arrays, x, y)
         else:
             self.kernels[0][self.grid, THREADS](*self.arrays, x, y, y)
 
     def rest(self, b: Any, x: Any, y: Any) -> None:
         """y = b - A x; b may be y."""
         if self.kernels is None:
-            np.subtract(b, self.matrix @ x, out=y)
+            cores.subtract_sparse(cores.SOURCES, *self.arrays, b, x, y)
         else:
             self.kernels[1][self.grid, THREADS](*self.arrays, x, b, y)
 
@@ -452,10 +496,10 @@ class CoarseSolver:
 def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver:
     """What solves coarse systems, nearly or exactly.
 
-    A small system has a dense inverse. A larger one gets a V-cycle if it has one component, or
-    components that do not see one another. The coupled equations of a gas no pointwise sweep damps:
-    they are solved, by SciPy's LU on the CPU and by a dense inverse on a GPU, where what is too
-    large for one is solved on fewer functions.
+    A small system is solved, by SciPy's LU on the CPU and by a dense inverse on a GPU. A larger one
+    gets a V-cycle if it has one component, or components that do not see one another. The coupled
+    equations of a gas no pointwise sweep damps: they are solved as small ones are, and where what a
+    GPU has is too large for a dense inverse, on fewer functions.
 
     Parameters
     ----------
@@ -483,13 +527,8 @@ def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver
         if levels := fewer_functions(host, n_c) if coupled else hierarchy(host, linear):
             return _v_cycle(*levels, device, dtype)
     right, x = device.zeros(n, dtype), device.zeros(n, dtype)
-    if n > SMALL and on_host:
-        factors = splu(A.tocsc().astype(float))
-
-        def by_factors() -> None:
-            x[:] = factors.solve(right.astype(float))
-
-        return CoarseSolver(right, x, by_factors)
+    if on_host:
+        return CoarseSolver(right, x, _by_factors(A, right, x))
     if n > DENSE:
         raise RuntimeError(
             f"the coarse level has {n} unknowns; allowed on a GPU without PyAMG: up to {DENSE}. "
@@ -497,6 +536,16 @@ def coarse_solver(A: Any, linear: int, n_c: int, device: Device) -> CoarseSolver
         )
     product = _inverse(np.linalg.inv(A.toarray()), device)
     return CoarseSolver(right, x, lambda: product(right, x))
+
+
+def _by_factors(A: Any, b: np.ndarray, x: np.ndarray) -> Callable[[], None]:
+    """A function that solves A x = b on the host, by SciPy's LU in double precision."""
+    factors = splu(sparse.csc_array(A, dtype=float))
+
+    def solve() -> None:
+        x[:] = factors.solve(b.astype(float))
+
+    return solve
 
 
 def _inverse(matrix: Any, device: Device) -> Sparse:
@@ -639,8 +688,11 @@ def _v_cycle(levels: list[Level], last: Any, device: Device, dtype: Any) -> Coar
         x = result if k == 0 else vectors[k - 1][sizes[k - 1] :]
         down.append(partial(right, vectors[k][:n], vectors[k + 1][: sizes[k + 1]]))
         up.append(partial(both, vectors[k], x))
-    product = _inverse(np.linalg.inv(last.toarray()).astype(dtype), device)
-    middle = partial(product, vectors[-1], vectors[-2][sizes[-2] :])
+    solved = vectors[-1], vectors[-2][sizes[-2] :]
+    if device.kind == "cpu":
+        middle = _by_factors(last, *solved)
+    else:
+        middle = partial(_inverse(np.linalg.inv(last.toarray()).astype(dtype), device), *solved)
     steps = [*down, middle, *reversed(up)]
 
     def solve() -> None:

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import splu
 from dgbook.arguments import bytes_text, check_memory
 from dgbook.element import NodalElement, simplex_quadrature
 from dgbook.gpu import Device
-from dgbook.gpu.device import WITH_KERNELS, as_device
+from dgbook.gpu.device import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
 from dgbook.hdg.discretization import Discretization, discretize, on_device
@@ -213,9 +213,10 @@ def solve(
     linear_solver : function, optional
         Of (matrix, rhs): returns x, (faces, m). If not given, `direct` on the host and, where
         elements are condensed on a GPU, GMRES there to 1e-10.
-    device : Device or {"auto", "cuda", "cpu"}
-        Where u is eliminated, blocks are added up and the state is updated. Only numbers that say
-        how it goes come to the host, if `linear_solver` is a `Gmres` on that device; for another
+    device : Device or {"auto", "cuda", "cpu", "reference"}
+        Where u is eliminated, blocks are added up and the state is updated: on processor cores by
+        compiled kernels, with "reference" by NumPy. Of a GPU only numbers that say how it goes come
+        to the host, if `linear_solver` is a `Gmres` on that device; for another
         one the trace system does, and x goes back.
     observe : function, optional
         Called as ``observe(residual, state)`` before the first step and after each; the state is
@@ -241,7 +242,7 @@ def solve(
     its residual smaller (at least by a small fraction of what the linear model promises).
     """
     _check_numbers(tolerance, max_steps)
-    place, begin = as_device(device, WITH_KERNELS), time.perf_counter()
+    place, begin = as_device(device), time.perf_counter()
     if linear_solver is None:
         on_gpu = place.kind == "cuda"
         linear_solver = Gmres(place, restart=100, tolerance=1e-10) if on_gpu else direct
@@ -284,7 +285,7 @@ def newton(
     for _ in range(1 if problem.linear else max_steps):
         if history[-1] <= tolerance:
             break
-        system = linearize(d, state)
+        system = linearize(d, state, place.kind == "reference")
         clock.add("assemble")
         x = _solved(linear_solver, system, here, place, space)
         clock.add("solve")

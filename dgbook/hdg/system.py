@@ -1,7 +1,8 @@
 """The trace system: elements condensed and their blocks added up, face by face.
 
 All of it runs where the arrays of the discretization are (`discretization.on_device`): on a GPU the
-blocks are written where the product with them will read them.
+blocks are written where the product with them will read them, and on the host the kernels of
+`cores` do it on all processor cores. Device "reference" keeps to NumPy and to `local` there.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu import Device
-from dgbook.gpu.device import WITH_KERNELS, as_device
+from dgbook.gpu.device import as_device
 from dgbook.gpu.libraries import TOGETHER
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix
+from dgbook.hdg.cores import Elements, respond
 from dgbook.hdg.discretization import Discretization, as_boundary, discretize, on_device
 from dgbook.hdg.launch import matvec
 from dgbook.hdg.local import State
@@ -49,6 +51,8 @@ class System:
         b.
     response, offset : (K, n_c Np, n_c (dim+1) Nfp) and (K, n_c Np) arrays
         As in `local.Condensed`, for all elements.
+    on_cores : bool
+        Whether `recover` takes all processor cores.
     """
 
     discretization: Discretization
@@ -57,6 +61,7 @@ class System:
     rhs: np.ndarray
     response: np.ndarray
     offset: np.ndarray
+    on_cores: bool = False
 
     def matvec(self, x: np.ndarray, device: Any = "auto", dtype: str = "float64") -> np.ndarray:
         """A x, (faces, m), on a device and in a precision; see `dgbook.hdg.launch`."""
@@ -69,8 +74,12 @@ class System:
         for some in _stacks(d):
             change = local.local_traces(d, x, some).transpose(1, 0, 2)
             k = len(change)
-            answer = self.response[some] @ change.reshape(k, -1, 1)
-            answer = -(self.offset[some] + answer[..., 0])
+            change = change.reshape(k, -1)
+            if self.on_cores:
+                answer = respond(self.response[some], self.offset[some], change)
+            else:
+                answer = self.response[some] @ change[..., None]
+                answer = -(self.offset[some] + answer[..., 0])
             du[:, some] = answer.reshape(k, d.n_c, -1).transpose(1, 0, 2)
         return State(self.state.u + step * du, self.state.trace + step * x)
 
@@ -93,18 +102,19 @@ def assemble(
         Polynomial degree, 0 or more.
     state : State, optional
         Where to linearize; if not given, where `start` begins: at zero for a linear problem.
-    device : Device or {"auto", "cuda", "cpu"}
-        Where it is computed; the result is on the host.
+    device : Device or {"auto", "cuda", "cpu", "reference"}
+        Where it is computed: on processor cores by compiled kernels, or by NumPy, which defines
+        what is right. The result is on the host.
 
     Raises
     ------
     TypeError, ValueError
         If an argument is none of its kind, or the conditions do not fit the problem or the mesh.
     """
-    place, d = as_device(device, WITH_KERNELS), discretize(problem, mesh, order)
+    place, d = as_device(device), discretize(problem, mesh, order)
     state = start(d) if state is None else state
     if place.kind != "cuda":
-        return linearize(d, state)
+        return linearize(d, state, place.kind == "reference")
     system = linearize(on_device(d, place), to_device(state, place))
     arrays = {name: place.to_numpy(getattr(system, name)) for name in ("rhs", "response", "offset")}
     matrix = BlockMatrix(place.to_numpy(system.matrix.values), d.faces.columns)
@@ -173,7 +183,7 @@ def residual(d: Discretization, state: State) -> tuple[np.ndarray, np.ndarray]:
     return R_u, np.where(d.given[:, None], state.trace - d.given_trace, R_h)
 
 
-def linearize(d: Discretization, state: State) -> System:
+def linearize(d: Discretization, state: State, reference: bool = False) -> System:
     """The trace system at a state, where the arrays of both are.
 
     Parameters
@@ -182,16 +192,39 @@ def linearize(d: Discretization, state: State) -> System:
         `on_device` or the host's.
     state : State
         There as well.
+    reference : bool
+        Whether NumPy computes it on the host, where kernels for all processor cores do else.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If u cannot be eliminated from an element, on the host.
     """
     faces, m = d.faces, d.m
     like = state.trace
+    # What a given trace still has to change by goes to the right-hand side, with its column.
+    jump = np.where(d.given[:, None], d.given_trace - state.trace, 0.0)
+    on_cores = isinstance(d.jacobian, np.ndarray) and not reference
+    if on_cores:
+        values, rhs, response, offset = Elements(d).linearize(state, jump)
+    else:
+        values, rhs, response, offset = _linearized(d, state, jump)
+    given = np.flatnonzero(d.given)
+    values[given] = 0
+    diagonal = values[:, 0]
+    diagonal[given] = np.asarray(np.eye(m), like=like)
+    rhs = np.where(d.given[:, None], jump, rhs)
+    return System(d, state, BlockMatrix(values, faces.columns), rhs, response, offset, on_cores)
+
+
+def _linearized(d: Discretization, state: State, jump: Any) -> tuple[Any, Any, Any, Any]:
+    """``values``, ``rhs``, ``response`` and ``offset``, with the given faces' rows of all faces."""
+    faces, m, like = d.faces, d.m, state.trace
     outside = d.n_c * (d.mesh.dim + 1) * d.element.Nfp
     values = np.zeros((*faces.columns.shape, m, m), like=like)
     rhs = np.zeros_like(like)
     response = np.empty((d.mesh.K, d.n_c * d.element.Np, outside), like=like)
     offset = np.empty(response.shape[:2], like=like)
-    # What a given trace still has to change by goes to the right-hand side, with its column.
-    jump = np.where(d.given[:, None], d.given_trace - state.trace, 0.0)
     for some in _stacks(d):
         z = local.local_unknowns(d, state, some)
         condensed = local.condense(d, local.tangent(d, z, some), local.residual(d, z, some))
@@ -201,12 +234,7 @@ def linearize(d: Discretization, state: State) -> System:
         moved = condensed.matrix.reshape(k, outside, outside) @ known
         _add_to_faces(d, some, condensed.rhs - moved.reshape(condensed.rhs.shape), rhs)
         _add_blocks(d, some, condensed.matrix, values)
-    given = np.flatnonzero(d.given)
-    values[given] = 0
-    diagonal = values[:, 0]
-    diagonal[given] = np.asarray(np.eye(m), like=like)
-    rhs = np.where(d.given[:, None], jump, rhs)
-    return System(d, state, BlockMatrix(values, faces.columns), rhs, response, offset)
+    return values, rhs, response, offset
 
 
 def _stacks(d: Discretization) -> Iterator[slice]:

@@ -116,4 +116,31 @@ MISTAKES = [
         "store(work, s + both, w1 * vs + p * sx)",
         "store(work, s + both, w1 * vs)",
     ),
+    Mistake(
+        "hdg", "u and parts of q change places", "parts + (t - 1) * Np", "parts + (dim - t) * Np"
+    ),
+    Mistake("hdg", "a wall is none", "for turn in range(1 + boundary):", "for turn in range(1):"),
+    Mistake("hdg", "what flows out flows in", "sign = 1.0 if turn else -1.0", "sign = 1.0"),
+    Mistake(
+        "hdg", "S is as if it did not depend on the trace", "if dS.size:", "if dS.size > dS.size:"
+    ),
+    Mistake("hdg", "u on a face is the trace", "work[to + points] = w * S", "work[to] += w * S"),
+    Mistake(
+        "hdg", "the metric is transposed", "part += rx[t - 1, o, k]", "part += rx[o, t - 1, k]"
+    ),
+    Mistake("hdg", "a node of the neighbor's order", "to_element[k, g, j]", "j"),
+    Mistake(
+        "hdg",
+        "only the first element adds to a face",
+        "if second[k, f] != side:",
+        "if second[k, f]:",
+    ),
+    Mistake("hdg", "given traces are forgotten", "total -= H[k, row, j] * known[k, j]", "pass"),
+    Mistake("hdg", "three of four steps are taken", "- x2 * u2 - x3 * u3", "- x2 * u2"),
+    Mistake(
+        "hdg",
+        "the way back forgets a row",
+        "range(p + width - 1, p - 1, -1)",
+        "range(p + width - 1, p, -1)",
+    ),
 ]

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 
 from dgbook.acoustics.reference import NodalBasis, Operator
+from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.mesh.geometry import map_derivatives
 from dgbook.nodal import local_cores
@@ -25,7 +26,7 @@ from dgbook.nodal.lanes import (
     store,
 )
 from dgbook.nodal.local import Clusters
-from dgbook.nodal.local_cores import LocalCores, expand, keep, reads, region_of
+from dgbook.nodal.local_cores import LocalCores, expand, keep, reads, region_of, to_nodes
 
 ELEMENT = 11
 """Vectors that describe the elements of a block: dr_i/dx_d, kappa and 1 / rho."""
@@ -130,29 +131,29 @@ def _slopes(both, Np, L, elements, g, faces, t, order, work, parts, lifted):
 
 
 @numba.njit
-def _nodal_derivatives(Np, rows, L, matrices, work, at, parts):
-    """div v, and the derivatives of p along the axes, in the nodal basis.
+def _derivatives(height, width, rows, field, L, matrices, of, work, parts):
+    """div v, and the derivatives of p along the axes, of p and w_i in `work`.
 
-    p and w_i are in `work` from `at` on, and behind `parts` there is room for seven fields.
+    By derivatives of so many rows and columns, of which the first begins at `of`. Behind `parts`
+    there is room for seven fields.
     """
-    field = Np * L
     # dp/dr_i and dw_i/dr_i at once, then the divergence.
     for i in range(3):
         product_of_two(
-            rows, Np, Np, matrices, i * Np * Np, work, at, (1 + i) * field,
+            rows, height, width, matrices, of + i * height * width, work, 0, (1 + i) * field,
             work, parts + (1 + i) * field, 3 * field, False,
         )  # fmt: skip
-    for to in range(parts, parts + field, L):
-        first_two = load(work, to + 4 * field) + load(work, to + 5 * field)
-        store(work, to, first_two + load(work, to + 6 * field))
+    for at in range(parts, parts + height * L, L):
+        first_two = load(work, at + 4 * field) + load(work, at + 5 * field)
+        store(work, at, first_two + load(work, at + 6 * field))
 
 
 @numba.njit
-def _nodal_lift(both, Np, Nfp, rows, L, matrices, work, flux, lifted):
-    """What is lifted from each face, in the nodal basis."""
+def _lift(both, Np, Nfp, rows, L, matrices, of, work, flux, lifted):
+    """What is lifted from each face of a block; the first of the matrices begins at `of`."""
     field, face, n = Np * L, Nfp * L, 2 if both else 1
     for f in range(4):
-        lift, at, to = (3 * Np + f * Nfp) * Np, flux + f * n * face, lifted + f * n * field
+        lift, at, to = of + f * Np * Nfp, flux + f * n * face, lifted + f * n * field
         if both:
             product_of_two(rows, Np, Nfp, matrices, lift, work, at, face, work, to, field, False)
         else:
@@ -171,11 +172,11 @@ def _nodal(first, last, both, u, res, new, data, a, b, dt, sizes, matrices, elem
     for block in range(first, last):
         start, g, t = block * 4 * field, block * ELEMENT * L, block * 4 * FACE * L
         _contravariant(u, start, Np, L, elements, g, work)
-        _nodal_derivatives(Np, rows, L, matrices, work, 0, parts)
+        _derivatives(Np, Np, rows, field, L, matrices, 0, work, parts)
         # What the faces add.
         _surface(both, u, 0, block, block, flux, Np, Nfp, L, data, faces, nodes, places, edges,
                  mirrors, given, work)  # fmt: skip
-        _nodal_lift(both, Np, Nfp, rows, L, matrices, work, flux, lifted)
+        _lift(both, Np, Nfp, rows, L, matrices, 3 * Np * Np, work, flux, lifted)
         _slopes(both, Np, L, elements, g, faces, t, order, work, parts, lifted)
         # The step in time, in the order of memory.
         advance(u, res, new, start, 4 * field, L, a, b, dt, work)
@@ -193,50 +194,11 @@ def _rows(first, last, width, columns, values, L, x, at, to):
 
 
 @numba.njit
-def _bernstein_derivatives(Np, width, L, tables, work, at, parts):
-    """div v, and the derivatives of p along the axes, in the Bernstein basis; as of the nodal one.
-
-    With d/dr_i = (D_i - D_0) / 2 the divergence has D_0 (-w_1 - w_2 - w_3); the tables hold half of
-    each D_m.
-    """
-    field, columns, values = Np * L, tables[0], tables[1]
-    for i in range(Np):
-        e, to = 4 * i, parts + i * L
-        c, value = at + columns[e] * L, values[e]
-        p0 = value * load(work, c)
-        d = -value * (load(work, field + c) + load(work, 2 * field + c)
-                      + load(work, 3 * field + c))  # fmt: skip
-        for j in range(1, 4):
-            c, value = at + columns[e + j] * L, values[e + j]
-            p0 = p0 + value * load(work, c)
-            d = d - value * (load(work, field + c) + load(work, 2 * field + c)
-                             + load(work, 3 * field + c))  # fmt: skip
-        for m in range(1, 4):
-            row, p = 4 * m * Np + e, -p0
-            for j in range(4):
-                c, value = at + columns[row + j] * L, values[e + j]
-                p = p + value * load(work, c)
-                d = d + value * load(work, m * field + c)
-            store(work, to + m * field, p)
-        store(work, to, d)
-
-
-@numba.njit
-def _bernstein_lift(both, Np, Nfp, width, L, tables, work, flux, lifted):
-    """What is lifted from each face, in the Bernstein basis: L_0, then slice by slice."""
-    _, _, face_columns, face_values, sweep_columns, sweep_values = tables
-    field, face, n = Np * L, Nfp * L, 2 if both else 1
-    for f in range(4 * n):
-        to = lifted + f * field
-        _rows(0, Nfp, width, face_columns, face_values, L, work, flux + f * face, to)
-        _rows(Nfp, Np, 3, sweep_columns, sweep_values, L, work, to, to)
-
-
-@numba.njit
 def _bernstein(first, last, both, u, res, new, data, a, b, dt, sizes, tables, elements, faces,
                order, nodes, places, edges, mirrors, given):  # fmt: skip
     """The stage in the Bernstein basis, in the blocks from one to another."""
     Np, Nfp, width, L = sizes
+    columns, values, face_columns, face_values, sweep_columns, sweep_values = tables
     field, face, n = Np * L, Nfp * L, 2 if both else 1
     # Unknowns; derivatives; what is lifted from each face; fluxes.
     work = room(u, (8 + 4 * n) * field + 4 * n * face)
@@ -244,24 +206,46 @@ def _bernstein(first, last, both, u, res, new, data, a, b, dt, sizes, tables, el
     for block in range(first, last):
         start, g, t = block * 4 * field, block * ELEMENT * L, block * 4 * FACE * L
         _contravariant(u, start, Np, L, elements, g, work)
-        _bernstein_derivatives(Np, width, L, tables, work, 0, parts)
-        # What the faces add.
+        # With d/dr_i = (D_i - D_0) / 2 the divergence has D_0 (-w_1 - w_2 - w_3); the tables hold
+        # half of each D_m.
+        for i in range(Np):
+            e, to = 4 * i, parts + i * L
+            c, value = columns[e], values[e]
+            p0 = value * load(work, c * L)
+            d = -value * (load(work, field + c * L) + load(work, 2 * field + c * L)
+                          + load(work, 3 * field + c * L))  # fmt: skip
+            for j in range(1, 4):
+                c, value = columns[e + j], values[e + j]
+                p0 = p0 + value * load(work, c * L)
+                d = d - value * (load(work, field + c * L) + load(work, 2 * field + c * L)
+                                 + load(work, 3 * field + c * L))  # fmt: skip
+            for m in range(1, 4):
+                row, p = 4 * m * Np + e, -p0
+                for j in range(4):
+                    c, value = columns[row + j], values[e + j]
+                    p = p + value * load(work, c * L)
+                    d = d + value * load(work, m * field + c * L)
+                store(work, to + m * field, p)
+            store(work, to, d)
+        # What the faces add: L_0, then slice by slice through the tetrahedron.
         _surface(both, u, 0, block, block, flux, Np, Nfp, L, data, faces, nodes, places, edges,
                  mirrors, given, work)  # fmt: skip
-        _bernstein_lift(both, Np, Nfp, width, L, tables, work, flux, lifted)
+        for f in range(4 * n):
+            to = lifted + f * field
+            _rows(0, Nfp, width, face_columns, face_values, L, work, flux + f * face, to)
+            _rows(Nfp, Np, 3, sweep_columns, sweep_values, L, work, to, to)
         _slopes(both, Np, L, elements, g, faces, t, order, work, parts, lifted)
         # The step in time, in the order of memory.
         advance(u, res, new, start, 4 * field, L, a, b, dt, work)
 
 
 @numba.njit
-def _next_term(Np, L, elements, block, work, parts):
-    """V times a term of the expansion, p and w_i, from div v and the derivatives of p."""
-    field, g = Np * L, block * LOCAL_ELEMENT * L
+def _next_term(modes, field, L, elements, g, work, parts):
+    """V times a term of the expansion, p and w_i in so many modes, from their derivatives."""
     kappa, rho, m = load(elements, g + 9 * L), load(elements, g + 10 * L), g + 20 * L
     g11, g12, g13 = load(elements, m), load(elements, m + L), load(elements, m + 2 * L)
     g22, g23, g33 = load(elements, m + 3 * L), load(elements, m + 4 * L), load(elements, m + 5 * L)
-    for i in range(0, field, L):
+    for i in range(0, modes * L, L):
         h = parts + i
         a, b, c = load(work, h + field), load(work, h + 2 * field), load(work, h + 3 * field)
         store(work, i, -kappa * load(work, h))
@@ -285,7 +269,7 @@ def _cartesian(Np, L, elements, g, work, at):
 
 
 @numba.njit
-def _end(ends, both, Np, L, elements, faces, block, order, state, work, lifted, to):
+def _end(ends, Np, L, elements, faces, block, order, state, work, lifted, to):
     """The state in `work`; at the end of a step with what the faces add."""
     field, start, g = Np * L, block * 4 * Np * L, block * LOCAL_ELEMENT * L
     kappa, rho = load(elements, g + 9 * L), load(elements, g + 10 * L)
@@ -296,7 +280,7 @@ def _end(ends, both, Np, L, elements, faces, block, order, state, work, lifted, 
         Y, Z = load(state, h + 2 * field), load(state, h + 3 * field)
         if ends:
             dp, dX, dY, dZ = _add_faces(
-                both, zero, zero, zero, zero, i, L, faces, t, order, work, lifted, field
+                False, zero, zero, zero, zero, i, L, faces, t, order, work, lifted, field
             )
             p, X, Y, Z = p + kappa * dp, X + rho * dX, Y + rho * dY, Z + rho * dZ
         store(work, w, p)
@@ -306,97 +290,57 @@ def _end(ends, both, Np, L, elements, faces, block, order, state, work, lifted, 
 
 
 @numba.njit
-def _expand(j, degree, Np, L, work, weights, block, groups, sums):
-    """Add term j of a block's expansion to its sums."""
-    at = groups[3][block] * 3 * (degree + 1)
-    expand(j, work, 0, 4 * Np * L, L, weights, at, sums, groups[5][block] >= 0)
-
-
-@numba.njit
-def _keep(Np, L, elements, work, sums, integrals, tick, block, groups):
-    """Write what neighbors read of a step that begins, and leave the state at its end in `sums`."""
-    count = 4 * Np * L
-    for s in range(3 if groups[5][block] >= 0 else 2):
-        _cartesian(Np, L, elements, block * LOCAL_ELEMENT * L, work, sums + s * count)
-    keep(work, sums + count, sums + 2 * count, count, L, integrals, tick + 1, block, groups)
-
-
-@numba.njit
-def _write(Np, L, work, at, state, block):
-    """A block of the state, as it is in `work`."""
-    count = 4 * Np * L
-    for i in range(0, count, L):
-        store(state, block * count + i, load(work, at + i))
-
-
-@numba.njit
-def _local_room(both, Np, Nfp, L, state):
-    """Working memory, and where in it: derivatives, three sums; in their place lifts and fluxes.
-
-    At the beginning are the state, or a term.
-    """
-    field, face, n = Np * L, Nfp * L, 2 if both else 1
-    sums = 11 * field
-    work = room(state, sums + max(12 * field, 4 * n * (field + face)))
-    return work, 4 * field, sums, sums, sums + 4 * n * field
-
-
-@numba.njit
-def _traces(both, integrals, tick, block, groups, at, Np, Nfp, L, data, faces, nodes, places,
-            edges, mirrors, given, work):  # fmt: skip
-    """The fluxes of a step that ends with a tick."""
-    region, table = reads(tick, block, groups)
-    shift = region * region_of(groups) * 4 * Np * L
-    _surface(both, integrals, shift, block, table, at, Np, Nfp, L, data, faces, nodes, places,
-             edges, mirrors, given, work)  # fmt: skip
-
-
-@numba.njit
-def _nodal_local_blocks(first, last, tick, ends, begins, state, integrals, data, weights, groups,
-                 both, sizes, matrices, elements, faces, order, nodes, places, edges, mirrors,
-                 given):  # fmt: skip
-    """`_nodal_local` in the blocks between two."""
-    Np, Nfp, width, degree, L = sizes
-    work, parts, sums, lifted, flux = _local_room(both, Np, Nfp, L, state)
+def _local_blocks(first, last, tick, ends, begins, state, integrals, data, weights, groups,
+                  matrices, levels, sizes, elements, faces, order, nodes, places, edges, mirrors,
+                  given):  # fmt: skip
+    """The steps that end with a tick, and those that begin then, in the blocks between two."""
+    Np, Nfp, rows, degree, L = sizes
+    cluster, shorter = groups[3], groups[5]
+    field, face = Np * L, Nfp * L
+    count, lifts = 4 * field, len(matrices) - Np * (4 * Nfp + Np)
+    # The state, or a term; derivatives, three sums, and over these what is lifted, and fluxes.
+    work = room(state, 11 * field + max(3 * count, 4 * (field + face)))
+    parts, sums = count, 11 * field
+    lifted, flux = sums, sums + 4 * field
     for block in range(first, last):
+        start, g = block * count, block * LOCAL_ELEMENT * L
         if ends:
-            _traces(both, integrals, tick, block, groups, flux, Np, Nfp, L, data, faces, nodes,
-                    places, edges, mirrors, given, work)  # fmt: skip
-            _nodal_lift(both, Np, Nfp, width, L, matrices, work, flux, lifted)
-        _end(ends, both, Np, L, elements, faces, block, order, state, work, lifted, parts)
+            region, table = reads(tick, block, groups)
+            shift = region * region_of(groups) * count
+            _surface(False, integrals, shift, block, table, flux, Np, Nfp, L, data, faces, nodes,
+                     places, edges, mirrors, given, work)  # fmt: skip
+            _lift(False, Np, Nfp, rows, L, matrices, lifts, work, flux, lifted)
+        _end(ends, Np, L, elements, faces, block, order, state, work, lifted, parts)
         if begins:
-            _contravariant(work, parts, Np, L, elements, block * LOCAL_ELEMENT * L, work)
+            _contravariant(work, parts, Np, L, elements, g, work)
+            at, halved, of = cluster[block] * 3 * (degree + 1), shorter[block] >= 0, 0
             for j in range(degree + 1):
-                _expand(j, degree, Np, L, work, weights, block, groups, sums)
+                width = levels[j, 0]
+                expand(j, 4, width, work, field, L, weights, at, sums, halved)
                 if j < degree:
-                    _nodal_derivatives(Np, width, L, matrices, work, 0, parts)
-                    _next_term(Np, L, elements, block, work, parts)
-            _keep(Np, L, elements, work, sums, integrals, tick, block, groups)
-        _write(Np, L, work, sums if begins else parts, state, block)
+                    height, together = levels[j + 1]
+                    _derivatives(height, width, together, field, L, matrices, of, work, parts)
+                    _next_term(height, field, L, elements, g, work, parts)
+                    of += 3 * height * width
+            for s in range(3 if halved else 2):
+                _cartesian(Np, L, elements, g, work, sums + s * count)
+            to_nodes(4, Np, rows, L, matrices, work, sums + count, 0)
+            if halved:
+                to_nodes(4, Np, rows, L, matrices, work, sums + 2 * count, count)
+            keep(work, 0, count, count, L, integrals, tick + 1, block, groups)
+        to = sums if begins else parts
+        for i in range(0, count, L):
+            store(state, start + i, load(work, to + i))
 
 
-@numba.njit
-def _bernstein_local_blocks(first, last, tick, ends, begins, state, integrals, data, weights,
-                 groups, both, sizes, tables, elements, faces, order, nodes, places, edges, mirrors,
-                 given):  # fmt: skip
-    """`_bernstein_local` in the blocks between two."""
-    Np, Nfp, width, degree, L = sizes
-    work, parts, sums, lifted, flux = _local_room(both, Np, Nfp, L, state)
-    for block in range(first, last):
-        if ends:
-            _traces(both, integrals, tick, block, groups, flux, Np, Nfp, L, data, faces, nodes,
-                    places, edges, mirrors, given, work)  # fmt: skip
-            _bernstein_lift(both, Np, Nfp, width, L, tables, work, flux, lifted)
-        _end(ends, both, Np, L, elements, faces, block, order, state, work, lifted, parts)
-        if begins:
-            _contravariant(work, parts, Np, L, elements, block * LOCAL_ELEMENT * L, work)
-            for j in range(degree + 1):
-                _expand(j, degree, Np, L, work, weights, block, groups, sums)
-                if j < degree:
-                    _bernstein_derivatives(Np, width, L, tables, work, 0, parts)
-                    _next_term(Np, L, elements, block, work, parts)
-            _keep(Np, L, elements, work, sums, integrals, tick, block, groups)
-        _write(Np, L, work, sums if begins else parts, state, block)
+@numba.njit(parallel=True, cache=True)
+def _local(sources, blocks, tick, ends, begins, state, integrals, data, weights, groups, matrices,
+           levels, sizes, elements, faces, order, nodes, places, edges, mirrors,
+           given):  # fmt: skip
+    for piece in numba.prange(-(-blocks // BLOCKS)):
+        _local_blocks(piece * BLOCKS, min(blocks, (piece + 1) * BLOCKS), tick, ends, begins, state,
+                      integrals, data, weights, groups, matrices, levels, sizes, elements, faces,
+                      order, nodes, places, edges, mirrors, given)  # fmt: skip
 
 
 @numba.njit(parallel=True, cache=True)
@@ -415,26 +359,6 @@ def _bernstein_stage(sources, blocks, both, u, res, new, data, a, b, dt, sizes, 
         _bernstein(piece * BLOCKS, min(blocks, (piece + 1) * BLOCKS), both, u, res, new, data, a,
                    b, dt, sizes, tables, elements, faces, order, nodes, places, edges, mirrors,
                    given)  # fmt: skip
-
-
-@numba.njit(parallel=True, cache=True)
-def _nodal_local(sources, blocks, tick, ends, begins, state, integrals, data, weights, groups,
-                  both, sizes, tables, elements, faces, order, nodes, places, edges, mirrors,
-                  given):  # fmt: skip
-    for piece in numba.prange(-(-blocks // BLOCKS)):
-        _nodal_local_blocks(piece * BLOCKS, min(blocks, (piece + 1) * BLOCKS), tick, ends, begins,
-                             state, integrals, data, weights, groups, both, sizes, tables, elements,
-                             faces, order, nodes, places, edges, mirrors, given)  # fmt: skip
-
-
-@numba.njit(parallel=True, cache=True)
-def _bernstein_local(sources, blocks, tick, ends, begins, state, integrals, data, weights, groups,
-                  both, sizes, tables, elements, faces, order, nodes, places, edges, mirrors,
-                  given):  # fmt: skip
-    for piece in numba.prange(-(-blocks // BLOCKS)):
-        _bernstein_local_blocks(piece * BLOCKS, min(blocks, (piece + 1) * BLOCKS), tick, ends,
-                             begins, state, integrals, data, weights, groups, both, sizes, tables, elements,
-                             faces, order, nodes, places, edges, mirrors, given)  # fmt: skip
 
 
 class Cores(CoreStage):
@@ -456,37 +380,44 @@ class Cores(CoreStage):
         super().__init__(operator, device, operator.weights.dtype.name, 4)
         element, dense = operator.basis.element, isinstance(operator.basis, NodalBasis)
         self.kernel = _nodal_stage if dense else _bernstein_stage
-        width, *arrays = _arrays(self, operator, _elements(operator))
+        width, tables, order = (_dense if dense else _sparse)(operator.basis, self.real)
         self.leading = (self.sources, self.computed, operator.flux == "central")
-        self.arguments = ((element.Np, element.Nfp, width, self.L), *arrays)
+        self.arguments = (
+            (element.Np, element.Nfp, width, self.L),
+            tables,
+            *_arrays(self, operator, _elements(operator), order),
+        )
 
 
 class LocalSteps(LocalCores):
-    """Taylor steps in clusters, in either basis, of any flux; terms of an expansion are p and w_i.
+    """Taylor steps in clusters, of fluxes of rank 1; terms of an expansion are p and w_i.
 
     Parameters
     ----------
     operator : Operator
+        In either basis.
     device : Device
         "cpu".
     clusters : Clusters
     """
 
     sources = Sources(sys.modules[__name__], local_cores)
+    kernel = staticmethod(_local)
 
     def __init__(self, operator: Operator, device: Device, clusters: Clusters) -> None:
-        N, dtype = operator.order, operator.weights.dtype.name
-        super().__init__(operator, device, dtype, 4, clusters, N)
-        element, dense = operator.basis.element, isinstance(operator.basis, NodalBasis)
-        self.kernel = _nodal_local if dense else _bernstein_local
+        element, dtype = NodalElement(3, operator.order), operator.weights.dtype.name
+        super().__init__(operator, device, dtype, 4, clusters, element)
         x = map_derivatives(operator.mesh.vertices, operator.mesh.elements)
         r = operator.rst_xyz.astype(np.float64)
         i, j = np.triu_indices(3)
         columns, metric = x.swapaxes(1, 2).reshape(-1, 9), np.einsum("kid,kjd->kij", r, r)
         elements = np.concatenate([_elements(operator), columns, metric[:, i, j]], axis=1)
-        width, *arrays = _arrays(self, operator, elements)
-        sizes = element.Np, element.Nfp, width, N, self.L
-        self.arguments = (operator.flux == "central", sizes, *arrays)
+        # What is lifted is there by modes, those of each face alike.
+        order = np.repeat(np.arange(element.Np)[:, None], 4, axis=1)
+        self.arguments = (
+            (element.Np, element.Nfp, rows_together(element.Np), element.order, self.L),
+            *_arrays(self, operator, elements, order),
+        )
 
 
 def _elements(operator: Operator) -> np.ndarray:
@@ -496,20 +427,18 @@ def _elements(operator: Operator) -> np.ndarray:
     return np.concatenate(rows, axis=1)
 
 
-def _arrays(cores: CoreLauncher, operator: Operator, elements: np.ndarray) -> tuple[Any, ...]:
+def _arrays(
+    cores: CoreLauncher, operator: Operator, elements: np.ndarray, order: np.ndarray
+) -> tuple[Any, ...]:
     """What kernels get of an operator, of which `elements` are described like this.
 
-    Before them stand the rows at a time of the nodal basis, or the entries of a row of L_0.
+    Unknown i finds at ``order[i, f]`` what is lifted to it from face f.
     """
     weights = np.moveaxis(operator.weights.astype(np.float64), 0, 2)
     r = -(weights[..., 2] / weights[..., 1])[..., None]
     weights = weights * operator.face_scale[..., None]
     faces = np.concatenate([operator.normals, weights, r], axis=2)
-    table = _dense if isinstance(operator.basis, NodalBasis) else _sparse
-    width, tables, order = table(operator.basis, cores.real)
     return (
-        width,
-        tables,
         cores.by_blocks(elements),
         cores.by_blocks(faces),
         order.ravel().astype(np.int64),

@@ -24,7 +24,7 @@ from dgbook.nodal.lanes import (
     store,
 )
 from dgbook.nodal.local import Clusters
-from dgbook.nodal.local_cores import LocalCores, expand, keep, reads, region_of
+from dgbook.nodal.local_cores import LocalCores, expand, keep, reads, region_of, to_nodes
 
 ELEMENT = 13
 """Vectors that describe the elements of a block: x_i, 1 / J, 1 / epsilon, 1 / mu and Z / mu."""
@@ -146,25 +146,28 @@ def _slopes(both, Np, L, elements, g, faces, t, work, curls, lifted):
 
 
 @numba.njit
-def _curls(Np, rows, L, matrices, work, at, to):
-    """J curl of E and of H of a block, contravariant, of their covariant components."""
-    field = Np * L
+def _curls(height, width, rows, field, L, matrices, of, work, to):
+    """J curl of E and of H of a block, contravariant, of their covariant components in `work`.
+
+    By derivatives of so many rows and columns, of which the first begins at `of`.
+    """
+    size = height * width
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3  # d_j E_k - d_k E_j, and of H at once
         difference_of_two(
-            rows, Np, Np, matrices, j * Np * Np, k * Np * Np, work, at + k * field,
-            at + j * field, 3 * field, work, to + i * field, 3 * field,
+            rows, height, width, matrices, of + j * size, of + k * size,
+            work, k * field, j * field, 3 * field, work, to + i * field, 3 * field,
         )  # fmt: skip
 
 
 @numba.njit
-def _lift(both, Np, Nfp, rows, L, matrices, work, flux, lifted):
-    """What is lifted from each face of a block."""
+def _lift(both, Np, Nfp, rows, L, matrices, of, work, flux, lifted):
+    """What is lifted from each face of a block; the first of the matrices begins at `of`."""
     field, face, n = Np * L, Nfp * L, 4 if both else 2
     for f in range(4):
         for c in range(0, n, 2):
             product_of_two(
-                rows, Np, Nfp, matrices, (3 * Np + f * Nfp) * Np, work,
+                rows, Np, Nfp, matrices, of + f * Np * Nfp, work,
                 flux + (f * n + c) * face, face, work, lifted + (f * n + c) * field, field, False,
             )  # fmt: skip
 
@@ -182,11 +185,11 @@ def _blocks(first, last, both, u, res, new, data, a, b, dt, sizes, matrices, ele
     for block in range(first, last):
         start, g = block * 6 * field, block * ELEMENT * L
         _covariant(u, start, Np, L, elements, g, work)
-        _curls(Np, rows, L, matrices, work, 0, curls)
+        _curls(Np, Np, rows, field, L, matrices, 0, work, curls)
         # What the faces add.
         _surface(both, u, 0, block, block, flux, Np, Nfp, L, data, faces, nodes, places, edges,
                  mirrors, given, work)  # fmt: skip
-        _lift(both, Np, Nfp, rows, L, matrices, work, flux, lifted)
+        _lift(both, Np, Nfp, rows, L, matrices, 3 * Np * Np, work, flux, lifted)
         _slopes(both, Np, L, elements, g, faces, block * 4 * FACE * L, work, curls, lifted)
         # The step in time, in the order of memory.
         advance(u, res, new, start, 6 * field, L, a, b, dt, work)
@@ -202,27 +205,18 @@ def _stage(sources, blocks, both, u, res, new, data, a, b, dt, sizes, matrices, 
 
 
 @numba.njit
-def _next_term(Np, L, elements, g, work, curls, at):
-    """V times a term of the expansion, covariant, from its curls."""
-    field = Np * L
-    g11, g12, g13 = (
-        load(elements, g + 22 * L),
-        load(elements, g + 23 * L),
-        load(elements, g + 24 * L),
-    )
-    g22, g23, g33 = (
-        load(elements, g + 25 * L),
-        load(elements, g + 26 * L),
-        load(elements, g + 27 * L),
-    )
-    epsilon, mu = load(elements, g + 10 * L), load(elements, g + 11 * L)
-    for i in range(0, field, L):
-        h, e = curls + 3 * field + i, at + i
+def _next_term(modes, field, L, elements, g, work, curls):
+    """V times a term of the expansion, covariant, from its curls, in so many modes."""
+    epsilon, mu, m = load(elements, g + 10 * L), load(elements, g + 11 * L), g + 22 * L
+    g11, g12, g13 = load(elements, m), load(elements, m + L), load(elements, m + 2 * L)
+    g22, g23, g33 = load(elements, m + 3 * L), load(elements, m + 4 * L), load(elements, m + 5 * L)
+    for i in range(0, modes * L, L):
+        h, e = curls + 3 * field + i, i
         T1, T2, T3 = load(work, h), load(work, h + field), load(work, h + 2 * field)
         store(work, e, epsilon * (g11 * T1 + g12 * T2 + g13 * T3))
         store(work, e + field, epsilon * (g12 * T1 + g22 * T2 + g23 * T3))
         store(work, e + 2 * field, epsilon * (g13 * T1 + g23 * T2 + g33 * T3))
-        h, e = curls + i, at + 3 * field + i
+        h, e = curls + i, 3 * field + i
         T1, T2, T3 = load(work, h), load(work, h + field), load(work, h + 2 * field)
         store(work, e, -mu * (g11 * T1 + g12 * T2 + g13 * T3))
         store(work, e + field, -mu * (g12 * T1 + g22 * T2 + g23 * T3))
@@ -245,72 +239,81 @@ def _cartesian(Np, L, elements, g, work, at):
 
 
 @numba.njit
-def _end(both, Np, L, elements, g, faces, t, state, start, work, lifted, to):
-    """The state at the end of a step, in `work`: with what the faces add."""
+def _end(ends, Np, L, elements, g, faces, t, state, start, work, lifted, to):
+    """The state in `work`; at the end of a step with what the faces add."""
     field = Np * L
     epsilon, across = load(elements, g + 10 * L), load(elements, g + 12 * L)
     zero = 0 * epsilon
     for at in range(0, field, L):
-        E0, E1, E2, S0, S1, S2 = _add_faces(
-            both, zero, zero, zero, L, faces, t, work, lifted, at, field
-        )
         h, w = start + at, to + at
-        store(work, w, load(state, h) + epsilon * E0)
-        store(work, w + field, load(state, h + field) + epsilon * E1)
-        store(work, w + 2 * field, load(state, h + 2 * field) + epsilon * E2)
-        store(work, w + 3 * field, load(state, h + 3 * field) + across * S0)
-        store(work, w + 4 * field, load(state, h + 4 * field) + across * S1)
-        store(work, w + 5 * field, load(state, h + 5 * field) + across * S2)
+        E0, E1, E2 = load(state, h), load(state, h + field), load(state, h + 2 * field)
+        H0, H1 = load(state, h + 3 * field), load(state, h + 4 * field)
+        H2 = load(state, h + 5 * field)
+        if ends:
+            D0, D1, D2, S0, S1, S2 = _add_faces(
+                False, zero, zero, zero, L, faces, t, work, lifted, at, field
+            )
+            E0, E1, E2 = E0 + epsilon * D0, E1 + epsilon * D1, E2 + epsilon * D2
+            H0, H1, H2 = H0 + across * S0, H1 + across * S1, H2 + across * S2
+        store(work, w, E0)
+        store(work, w + field, E1)
+        store(work, w + 2 * field, E2)
+        store(work, w + 3 * field, H0)
+        store(work, w + 4 * field, H1)
+        store(work, w + 5 * field, H2)
 
 
 @numba.njit
-def _local_blocks(first, last, tick, ends, begins, state, integrals, data, weights, groups, both,
-                  sizes, matrices, elements, faces, nodes, places, edges, mirrors,
+def _local_blocks(first, last, tick, ends, begins, state, integrals, data, weights, groups,
+                  matrices, levels, sizes, elements, faces, nodes, places, edges, mirrors,
                   given):  # fmt: skip
     """The steps that end with a tick, and those that begin then, in the blocks between two."""
     Np, Nfp, rows, order, L = sizes
     cluster, shorter = groups[3], groups[5]
-    field, face, n = Np * L, Nfp * L, 4 if both else 2
-    count = 6 * field
+    field, face = Np * L, Nfp * L
+    count, lifts = 6 * field, len(matrices) - Np * (4 * Nfp + Np)
     # The state, or a term; curls, three sums, and over these what is lifted, and fluxes.
-    work = room(state, max(5 * count, 2 * count + 4 * n * (field + face)))
+    work = room(state, 2 * count + max(3 * count, 8 * (field + face)))
     curls, sums = count, 2 * count
-    lifted, flux = sums, sums + 4 * n * field
+    lifted, flux = sums, sums + 8 * field
     for block in range(first, last):
         start, g = block * count, block * LOCAL_ELEMENT * L
         if ends:
             region, table = reads(tick, block, groups)
             shift = region * region_of(groups) * count
-            _surface(both, integrals, shift, block, table, flux, Np, Nfp, L, data, faces, nodes,
+            _surface(False, integrals, shift, block, table, flux, Np, Nfp, L, data, faces, nodes,
                      places, edges, mirrors, given, work)  # fmt: skip
-            _lift(both, Np, Nfp, rows, L, matrices, work, flux, lifted)
-            _end(both, Np, L, elements, g, faces, block * 4 * FACE * L, state, start, work, lifted,
-                 curls)  # fmt: skip
-        else:
-            for i in range(0, count, L):
-                store(work, curls + i, load(state, start + i))
+            _lift(False, Np, Nfp, rows, L, matrices, lifts, work, flux, lifted)
+        _end(ends, Np, L, elements, g, faces, block * 4 * FACE * L, state, start, work, lifted,
+             curls)  # fmt: skip
         if begins:
             _covariant(work, curls, Np, L, elements, g, work)
-            at, halved = cluster[block] * 3 * (order + 1), shorter[block] >= 0
+            at, halved, of = cluster[block] * 3 * (order + 1), shorter[block] >= 0, 0
             for j in range(order + 1):
-                expand(j, work, 0, count, L, weights, at, sums, halved)
+                width = levels[j, 0]
+                expand(j, 6, width, work, field, L, weights, at, sums, halved)
                 if j < order:
-                    _curls(Np, rows, L, matrices, work, 0, curls)
-                    _next_term(Np, L, elements, g, work, curls, 0)
+                    height, together = levels[j + 1]
+                    _curls(height, width, together, field, L, matrices, of, work, curls)
+                    _next_term(height, field, L, elements, g, work, curls)
+                    of += 3 * height * width
             for s in range(3 if halved else 2):
                 _cartesian(Np, L, elements, g, work, sums + s * count)
-            keep(work, sums + count, sums + 2 * count, count, L, integrals, tick + 1, block, groups)
+            to_nodes(6, Np, rows, L, matrices, work, sums + count, 0)
+            if halved:
+                to_nodes(6, Np, rows, L, matrices, work, sums + 2 * count, count)
+            keep(work, 0, count, count, L, integrals, tick + 1, block, groups)
         to = sums if begins else curls
         for i in range(0, count, L):
             store(state, start + i, load(work, to + i))
 
 
 @numba.njit(parallel=True, cache=True)
-def _local(sources, blocks, tick, ends, begins, state, integrals, data, weights, groups, both,
-           sizes, matrices, elements, faces, nodes, places, edges, mirrors, given):  # fmt: skip
+def _local(sources, blocks, tick, ends, begins, state, integrals, data, weights, groups, matrices,
+           levels, sizes, elements, faces, nodes, places, edges, mirrors, given):  # fmt: skip
     for piece in numba.prange(-(-blocks // BLOCKS)):
         _local_blocks(piece * BLOCKS, min(blocks, (piece + 1) * BLOCKS), tick, ends, begins, state,
-                      integrals, data, weights, groups, both, sizes, matrices, elements, faces,
+                      integrals, data, weights, groups, matrices, levels, sizes, elements, faces,
                       nodes, places, edges, mirrors, given)  # fmt: skip
 
 
@@ -334,15 +337,18 @@ class Cores(CoreStage):
     def __init__(self, operator: Operator, device: Device) -> None:
         element, dtype = operator.element, operator.lift.dtype.name
         super().__init__(operator, device, dtype, 6)
+        lifts = operator.lift.reshape(element.Np, 4, -1).swapaxes(0, 1)
+        matrices = [by_rows(m) for m in (*operator.derivative, *lifts)]
         self.leading = (self.sources, self.computed, operator.flux == "central")
         self.arguments = (
             (element.Np, element.Nfp, rows_together(element.Np), self.L),
+            np.concatenate(matrices),
             *_arrays(self, operator, _elements(operator)),
         )
 
 
 class LocalSteps(LocalCores):
-    """Taylor steps in clusters, of either flux; terms of an expansion are covariant components.
+    """Taylor steps in clusters, of the upwind flux; terms of an expansion are covariant components.
 
     Parameters
     ----------
@@ -357,14 +363,13 @@ class LocalSteps(LocalCores):
 
     def __init__(self, operator: Operator, device: Device, clusters: Clusters) -> None:
         element, dtype = operator.element, operator.lift.dtype.name
-        super().__init__(operator, device, dtype, 6, clusters, element.order)
+        super().__init__(operator, device, dtype, 6, clusters, element)
         x = map_derivatives(operator.mesh.vertices, operator.mesh.elements)
         i, j = np.triu_indices(3)
         metric = np.einsum("kdi,kdj->kij", x, x)[:, i, j] / operator.jacobian[:, None]
         inverse = np.linalg.inv(x).reshape(-1, 9)
         elements = np.concatenate([_elements(operator), inverse, metric], axis=1)
         self.arguments = (
-            operator.flux == "central",
             (element.Np, element.Nfp, rows_together(element.Np), element.order, self.L),
             *_arrays(self, operator, elements),
         )
@@ -391,11 +396,8 @@ def _arrays(cores: CoreLauncher, operator: Operator, elements: np.ndarray) -> tu
                   operator.face_scale)
     )  # fmt: skip
     weights = np.concatenate([a, Zp, Z, a * Z * Zp], axis=2) * Fs / (Z + Zp)
-    lifts = operator.lift.reshape(element.Np, 4, -1).swapaxes(0, 1)
-    matrices = [by_rows(m) for m in (*operator.derivative, *lifts)]
     faces = np.concatenate([_tangents(operator.normals), weights], axis=2)
     return (
-        np.concatenate(matrices),
         cores.by_blocks(elements),
         cores.by_blocks(faces),
         element.face_nodes.ravel().astype(np.int64),

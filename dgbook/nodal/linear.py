@@ -211,6 +211,11 @@ class LinearSolver(NodalSolver):
             If the family has none, the mesh is in parts, or the order is beyond `LOCAL`.
         """
         limits, N = self._step_sizes(), self.element.order
+        if self.operator.flux == "central":
+            raise ValueError(
+                "dt = 'local' with flux 'central', which damps nothing, so that the energy grows; "
+                "allowed: a number, or another flux"
+            )
         if self.mesh.ghosts:
             raise ValueError("dt = 'local' of a mesh in parts; allowed: a number, or no parts")
         share = LOCAL[min(N, len(LOCAL)) - 1]

@@ -222,8 +222,10 @@ class Given:
     Parameters
     ----------
     operator : a family's operator
-    boundary_data : function
-        ``boundary_data(operator, t)`` of the family's reference, (n, nb, Nfp).
+    as_fields : function
+        Of the family's reference.
+    nothing : (n, nb, Nfp) array
+        What `boundary_data` of the reference returns where nothing is given.
     number : (K,) ints
         Of each element's cluster.
     order : int
@@ -232,31 +234,28 @@ class Given:
     Attributes
     ----------
     data : (n, nb, Nfp) array
-        Where nothing is given, zero.
+        Values at nodes; where nothing is given, zero.
     """
 
     def __init__(
         self,
         operator: Any,
-        boundary_data: Callable[[Any, float], np.ndarray],
+        as_fields: Callable[[Any, tuple[int, ...]], np.ndarray],
+        nothing: np.ndarray,
         number: np.ndarray,
         order: int,
     ) -> None:
-        self.boundary_data = boundary_data
-        self.data = boundary_data(replace(operator, sources=()), 0.0)
+        self.as_fields, self.data = as_fields, nothing
         points, weights = np.polynomial.legendre.leggauss(order // 2 + 1)
         self.points, self.weights = (1 + points) / 2, weights / 2
         cluster = number[operator.trace.boundary_faces[:, 0]]
-        self.parts: list[list[tuple[np.ndarray, Any]]] = []
+        self.parts: list[list[tuple[np.ndarray, np.ndarray, Callable]]] = []
         for c in range(int(number.max()) + 1):
             mine = []
             for faces, function in operator.sources:
                 some = np.asarray(faces)[cluster[faces] == c]
                 if len(some):
-                    alone = (np.arange(len(some)), function)
-                    points = operator.boundary_points[:, some]
-                    part = replace(operator, sources=(alone,), boundary_points=points)
-                    mine.append((some, part))
+                    mine.append((some, operator.boundary_points[:, some], function))
             self.parts.append(mine)
 
     @property
@@ -266,12 +265,19 @@ class Given:
 
     def integrate(self, c: int, end: float, h: float) -> bool:
         """Set the data of cluster c for a step h that ends at `end`; whether there are any."""
-        for some, part in self.parts[c]:
-            total = np.zeros((len(self.data), len(some), self.data.shape[2]))
-            for point, weight in zip(self.points, self.weights, strict=True):
-                total += weight * self.boundary_data(part, end + (point - 1) * h)
-            self.data[:, some] = h * total
+        for some, at, function in self.parts[c]:
+            times = end + (self.points - 1) * h
+            values = (self.as_fields(function(*at, t), at.shape[1:]) for t in times)
+            terms = zip(self.weights, values, strict=True)
+            self.data[:, some] = h * sum(weight * value for weight, value in terms)
         return bool(self.parts[c])
+
+
+def given_to(solver: Any, clusters: Clusters) -> Given:
+    """What is given on the boundary of a solver's domain."""
+    operator, reference = solver.operator, solver.reference
+    nothing = reference.boundary_data(replace(operator, sources=()), 0.0)
+    return Given(operator, reference.as_fields, nothing, clusters.number, solver.element.order)
 
 
 def ending(tick: int, last: int) -> int:
@@ -301,8 +307,7 @@ class HostLocalSteps:
         self.solver, self.clusters = solver, clusters
         self.u = solver._unknowns(u).copy()
         self.order = solver.element.order
-        number, boundary_data = clusters.number, solver.reference.boundary_data
-        self.given = Given(solver.operator, boundary_data, number, self.order)
+        self.given = given_to(solver, clusters)
         weights = np.broadcast_to(solver._energy_weights(), u.shape[:2])
         self.matter = weights[..., None].astype(u.dtype)
 
@@ -328,7 +333,7 @@ class HostLocalSteps:
             k = operator.trace.boundary_faces[:, 0]
             for c in range(ending(tick, clusters.last) + 1):
                 self.given.integrate(c, t + (tick + 1) * dt, 2**c * dt)
-            data[:, ends[k]] = self.given.data[:, ends[k]]
+            data[:, ends[k]] = operator.basis.face_from_nodal(self.given.data[:, ends[k]])
             jumps = reference.jumps(operator, integral, data)
             flux = reference.fluxes(operator, jumps)
             gained += reference.lift(operator, flux) / self.matter
@@ -374,13 +379,13 @@ class DeviceLocalSteps:
     """
 
     def __init__(self, solver: Any, launcher: Any, u: np.ndarray, clusters: Clusters) -> None:
-        self.launcher, self.nodal = launcher, solver._nodal
-        self.clusters, self.order = clusters, solver.element.order
-        self.state = launcher.upload(solver._unknowns(u))
-        number, boundary_data = clusters.number, solver.reference.boundary_data
-        self.given = Given(solver.operator, boundary_data, number, self.order)
-        device = launcher.device
-        self.data = device.zeros(max(1, self.given.data.size), self.given.data.dtype)
+        self.launcher, self.clusters = launcher, clusters
+        self.state = launcher.upload(u)
+        self.given = given_to(solver, clusters)
+        device, values = launcher.device, self.given.data
+        self.data = device.zeros(max(1, values.size), values.dtype)
+        if device.is_host and values.size:
+            self.data = values.reshape(-1)  # the same memory
         self.replay = None
         if self.given.constant:
             period = partial(_period, launcher, self.state, self.data, clusters, lambda _: None)
@@ -399,12 +404,12 @@ class DeviceLocalSteps:
         dt, found = self.clusters.dt, False
         for c in range(ending(tick, self.clusters.last) + 1):
             found |= self.given.integrate(c, t + (tick + 1) * dt, 2**c * dt)
-        if found:
+        if found and not self.launcher.device.is_host:
             self.data[:] = self.launcher.device.array(self.given.data.ravel())
 
     def download(self) -> np.ndarray:
         """The state as nodal values."""
-        return self.nodal(self.launcher.download(self.state))
+        return self.launcher.download(self.state)
 
     def raw(self) -> np.ndarray:
         """The state in the launcher's layout."""

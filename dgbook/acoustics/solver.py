@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from dgbook.acoustics import reference
-from dgbook.acoustics.cores import Cores
+from dgbook.acoustics.cores import Cores, LocalSteps
 from dgbook.acoustics.exact import amplitude
 from dgbook.acoustics.launch.bernstein_fused import launcher
 from dgbook.acoustics.launch.fused import FusedLauncher
@@ -106,6 +106,7 @@ class Solver(LinearSolver):
     fields = FIELDS
     reference = reference
     cores = Cores
+    local_cores = LocalSteps
 
     def __init__(
         self,
@@ -142,8 +143,12 @@ class Solver(LinearSolver):
         Without stiffness it is 2 to 9 times as short as `stable_dt`.
         Of a uniform medium it is the diameter of the smallest inscribed ball over c (N+1)^2.
         """
+        return float(self._step_sizes().min())
+
+    def _step_sizes(self) -> np.ndarray:
         faces = (self.operator.face_scale * self.operator.stiffness).sum(axis=1)
-        return 4 / ((self.element.order + 1) ** 2 * float((self.operator.speed * faces).max()))
+        rate = (self.operator.speed * faces).astype(np.float64)
+        return 4 / ((self.element.order + 1) ** 2 * rate)
 
     def _speeds(self) -> np.ndarray:
         return self.operator.speed

@@ -372,27 +372,27 @@ class Case:
         The state at t = 0, a function of the coordinates.
     about : list of str
         The family's own lines about what is to be computed.
-    stages : int
-        Of a step.
+    stages : number
+        Of a step, or, of local time steps, how often an element is updated on average in one.
     total : {"energy", "entropy"}
         What is shown of the first state and of the last: a method of the solver.
     digits : str
         The format of that number.
     exact : function or None
         The exact solution, a function of coordinates and time, where it is known.
-    dt : float or None
-        The longest step, as in `NodalSolver.march`.
+    dt : float, "local" or None
+        The longest step, as in `NodalSolver.march` and `LinearSolver.march`.
     """
 
     solver: NodalSolver | parallel.Solver
     problem: dict[str, Any]
     start: Callable
     about: list[str]
-    stages: int
+    stages: float
     total: str
     digits: str
     exact: Callable | None
-    dt: float | None = None
+    dt: float | str | None = None
 
 
 def solver_of(
@@ -451,9 +451,12 @@ def run(arguments: argparse.Namespace, show: Callable, case_of: Callable[[], Cas
         case = case_of()
         solver, name = case.solver, case.total
         refuse_if_too_large(ranks.any_of(solver), solver.memory_bytes())
-        if solver.device.kind == "cpu":
+        on_cores, local = solver.device.kind == "cpu", case.dt == "local"
+        if on_cores and not local:
             prepare(ranks.any_of(solver).launcher)
         march, total = begin(case, files, arguments.resume, arguments.t_end)
+        if on_cores and local:
+            prepare(march.stepper.launcher)
         first = march.done
         print(description(case, march), flush=True)
 
@@ -495,7 +498,8 @@ def begin(case: Case, files: Files, resume: bool, t_end: float) -> tuple[March, 
         kept = checkpoint.load(files.checkpoint, case.problem, shape, solver.dtype)
         try:
             u = solver.scatter(kept.u) if isinstance(solver, parallel.Solver) else kept.u
-            march = solver.march(u, t_end, kept.dt, done=kept.done)
+            dt = case.dt if case.dt == "local" else kept.dt
+            march = solver.march(u, t_end, dt, done=kept.done)
         except ValueError as error:  # all that was not in the file has been checked
             raise ValueError(f"checkpoint {files.checkpoint}: {error}") from error
         if not march.restore(kept.u, kept.raw):

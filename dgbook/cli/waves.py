@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook import parallel
 from dgbook.cli import checkpoint, options, running
 from dgbook.cli.ranks import any_of
 from dgbook.mesh import Mesh, box
@@ -97,6 +98,12 @@ def add_run_arguments(parser: argparse.ArgumentParser, family: Family) -> None:
     parser.add_argument(
         "--method", default="lsrk45", choices=METHODS, help="Runge-Kutta method, of 5 or 14 stages"
     )
+    parser.add_argument(
+        "--dt",
+        choices=("local",),
+        help="local: each element takes time steps of its own, clusters of them twice as long as "
+        "the next; where global steps are expected to be faster, those are taken",
+    )
     physics = parser.add_argument_group("the problem")
     physics.add_argument(
         "--boundary",
@@ -164,7 +171,7 @@ def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
             method=arguments.method,
         ),
     )
-    kept = ("order", "t_end", "dtype", *family.choices, "method", "every", *family.matter)
+    kept = ("order", "t_end", "dtype", *family.choices, "method", "every", *family.matter, "dt")
     problem = {
         "mesh": checkpoint.fingerprint(mesh),
         "wave": repr(wave),
@@ -174,15 +181,25 @@ def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
     }
     mode, known = family.mode(matter)
     known = known and initial == "mode" and set(words.values()) == {family.otherwise}
+    about, stages = [f"at t = 0: {initial}"], len(solver.method.A)
+    dt = arguments.dt
+    if dt == "local":
+        if isinstance(solver, parallel.Solver):
+            raise ValueError("--dt local with parts; allowed: without --parts, --gpus and mpiexec")
+        choice = solver.local_steps(arguments.t_end)
+        about.append(choice.sentence)
+        dt = "local" if choice.pays else None
+        stages = choice.clusters.updates / mesh.K if choice.pays else stages
     return running.Case(
         solver,
         problem,
         _start(initial, mode, family.pulse, mesh, len(solver.fields)),
-        [*family.about(any_of(solver), words, wave), f"at t = 0: {initial}"],
-        len(solver.method.A),
+        [*family.about(any_of(solver), words, wave), *about],
+        stages,
         "energy",
         ".6g",
         mode if known else None,
+        dt,
     )
 
 

@@ -249,7 +249,7 @@ class Cores(Sweeps, CoreLauncher):
     def upload(self, u: np.ndarray) -> np.ndarray:
         """A state (4, K, Np) in blocks; spare lanes have the last element's, which is a gas."""
         state = super().upload(u)
-        lane = (len(self.order) - 1) % self.L
+        lane = (self.K - 1) % self.L
         last = state.reshape(self.blocks, -1, self.L)[-1]
         last[:, lane:] = last[:, lane : lane + 1]
         return state

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -123,7 +124,7 @@ class PlaneWave:
         object.__setattr__(self, "direction", tuple(d.tolist()))
         object.__setattr__(self, "polarization", tuple(p.tolist()))
 
-    @property
+    @cached_property
     def magnetic(self) -> tuple[float, float, float]:
         """The magnetic amplitude, d x p."""
         return tuple(np.cross(self.direction, self.polarization).tolist())

@@ -9,7 +9,7 @@ import numpy as np
 from dgbook.arguments import check_choice
 from dgbook.gpu import Device
 from dgbook.maxwell import reference
-from dgbook.maxwell.cores import Cores
+from dgbook.maxwell.cores import Cores, LocalSteps
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.launch.incident import launches
@@ -94,6 +94,7 @@ class Solver(LinearSolver):
     fields = FIELDS
     reference = reference
     cores = Cores
+    local_cores = LocalSteps
 
     def __init__(
         self,
@@ -129,8 +130,11 @@ class Solver(LinearSolver):
 
         It is the diameter of the smallest inscribed ball over c (N+1)^2, as in ``dgbook.linear``.
         """
+        return float(self._step_sizes().min())
+
+    def _step_sizes(self) -> np.ndarray:
         rate = self.operator.speed * self.operator.face_scale.sum(axis=1)
-        return 4 / ((self.element.order + 1) ** 2 * float(rate.max()))
+        return 4 / ((self.element.order + 1) ** 2 * rate.astype(np.float64))
 
     def _speeds(self) -> np.ndarray:
         return self.operator.speed

@@ -106,44 +106,48 @@ def advance(u, res, new, start, count, L, a, b, dt, slopes):
 @numba.njit(parallel=True, cache=True)
 def _to_blocks(sources, values, order, L, blocks):
     """Values (fields, K, Np) as ``[block][field][node][lane]``, flat; lanes to spare stay."""
-    fields, K, Np = values.shape
-    for block in numba.prange(-(-K // L)):
-        for lane in range(min(L, K - block * L)):
+    fields, _, Np = values.shape
+    for block in numba.prange(len(order) // L):
+        for lane in range(L):
             k = order[block * L + lane]
-            for field in range(fields):
-                for n in range(Np):
-                    blocks[((block * fields + field) * Np + n) * L + lane] = values[field, k, n]
+            if k >= 0:
+                for field in range(fields):
+                    for n in range(Np):
+                        blocks[((block * fields + field) * Np + n) * L + lane] = values[field, k, n]
 
 
 @numba.njit(parallel=True, cache=True)
 def _from_blocks(sources, blocks, order, L, values):
     """The way back."""
-    fields, K, Np = values.shape
-    for block in numba.prange(-(-K // L)):
-        for lane in range(min(L, K - block * L)):
+    fields, _, Np = values.shape
+    for block in numba.prange(len(order) // L):
+        for lane in range(L):
             k = order[block * L + lane]
-            for field in range(fields):
-                for n in range(Np):
-                    values[field, k, n] = blocks[((block * fields + field) * Np + n) * L + lane]
+            if k >= 0:
+                for field in range(fields):
+                    for n in range(Np):
+                        values[field, k, n] = blocks[((block * fields + field) * Np + n) * L + lane]
 
 
 @numba.njit(parallel=True, cache=True)
-def _places(sources, exterior, order, fields, Np, L, places):
-    """Where the first field of the node opposite each face node is, ``[block][node][lane]``."""
-    K, nodes = exterior.shape
-    where = np.empty(K, np.uint32)
-    for place in numba.prange(K):
-        where[order[place]] = place
-    for block in numba.prange(-(-K // L)):
-        for lane in range(L):
-            own = block * fields * Np * L + lane
-            for i in range(nodes):
-                at = (block * nodes + i) * L + lane
-                places[at] = own
-                if block * L + lane < K:
-                    k, n = divmod(exterior[order[block * L + lane], i], Np)
-                    other, there = divmod(where[k], L)
-                    places[at] = (other * fields * Np + n) * L + there
+def _places(sources, exterior, meets, order, some, fields, Np, L, places):
+    """Where the first field of the node opposite each face node is, ``[block][node][lane]``.
+
+    Of some blocks; `meets` is the place of the neighbor at each face.
+    """
+    _, faces, Nfp = exterior.shape
+    for number in numba.prange(len(some)):
+        block = some[number]
+        for f in range(faces):
+            for i in range(Nfp):
+                for lane in range(L):
+                    at = ((number * faces + f) * Nfp + i) * L + lane
+                    k = order[block * L + lane]
+                    places[at] = block * fields * Np * L + lane
+                    if k >= 0:
+                        other, there = divmod(meets[k, f], L)
+                        n = exterior[k, f, i] % Np
+                        places[at] = (other * fields * Np + n) * L + there
 
 
 def aligned(size: int, real: Any) -> np.ndarray:
@@ -175,8 +179,12 @@ class CoreLauncher(ABC):
 
     Attributes
     ----------
-    order, elements : (K,)
-        Which element stands at each place of a state; ghosts are last.
+    order : (places,)
+        Which element stands at each place of a state, -1 where there is none; ghosts are last.
+    elements : (K,)
+        The same without places to spare.
+    place : (K,)
+        And where each element stands.
     computed : int
         The first blocks, with all elements but ghosts, which kernels compute.
     sources : Sources
@@ -199,18 +207,38 @@ class CoreLauncher(ABC):
         self.K, self.faces, self.Nfp = exterior.shape
         self.real = np.dtype(dtype).type
         self.fields, self.Np, self.L = fields, Np, lanes.lanes(dtype)
-        self.blocks = -(-self.K // self.L)
         self.computed = -(-operator.mesh.owned // self.L)
+        self.order, self.place = self._sorted()
+        self.blocks = len(self.order) // self.L
         self.size = self.blocks * fields * Np * self.L
-        if self.size >= MOST:
+        largest = self._largest()
+        if largest >= MOST:
             raise ValueError(
-                f"mesh.K = {self.K} elements of this order need an array of {self.size} entries; "
+                f"mesh.K = {self.K} elements of this order need an array of {largest} entries; "
                 f"allowed: less than {MOST}"
             )
-        self.order = along_a_curve(operator.mesh)
-        exterior = np.ascontiguousarray(exterior, np.int32).reshape(self.K, -1)
-        self.places = np.empty(self.blocks * exterior.shape[1] * self.L, np.uint32)
-        _places(SHARED, exterior, self.order, fields, Np, self.L, self.places)
+        exterior = np.ascontiguousarray(exterior, np.int32)
+        self.places = np.concatenate(
+            [self._places(exterior, meets, some) for meets, some in self._meetings(exterior)]
+        )
+
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        """The attributes `order` and `place`."""
+        along = along_a_curve(self.operator.mesh)
+        return np.append(along, np.full(-self.K % self.L, -1)), inverse_permutation(along)
+
+    def _largest(self) -> int:
+        """Entries of the largest array in which `places` are."""
+        return self.size
+
+    def _meetings(self, exterior: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Tables one behind the other in `places`: the neighbors' places, and for which blocks."""
+        return [(self.place[exterior[:, :, 0] // self.Np], np.arange(self.blocks))]
+
+    def _places(self, exterior: np.ndarray, meets: np.ndarray, some: np.ndarray) -> np.ndarray:
+        places = np.empty(len(some) * self.faces * self.Nfp * self.L, np.uint32)
+        _places(SHARED, exterior, meets, self.order, some, self.fields, self.Np, self.L, places)
+        return places
 
     def prepare(self) -> bool:
         """Compile what runs use, or load it from disk; whether something had to be compiled."""
@@ -262,7 +290,7 @@ class CoreLauncher(ABC):
             Where the lane's data begin, ``[number][lane]``: number of the boundary face times Nfp.
         """
         k, f = self.boundary_faces.T
-        block, lane = np.divmod(inverse_permutation(self.order)[k], self.L)
+        block, lane = np.divmod(self.place[k], self.L)
         some, number = np.unique(block * self.faces + f, return_inverse=True)
         edges = np.full(self.blocks * self.faces, -1, np.int32)
         edges[some] = np.arange(len(some))
@@ -280,7 +308,7 @@ class CoreLauncher(ABC):
     @property
     def elements(self) -> np.ndarray:
         """The elements along the curve, (K,)."""
-        return self.order
+        return self.order[self.order >= 0]
 
     def zeros(self) -> np.ndarray:
         """A state of zeros."""
@@ -301,7 +329,7 @@ class CoreLauncher(ABC):
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
-        block, lane = np.divmod(inverse_permutation(self.order)[elements][:, None], self.L)
+        block, lane = np.divmod(self.place[elements][:, None], self.L)
         row = block * self.fields + np.arange(self.fields)[:, None, None]
         return (row * self.Np + nodes) * self.L + lane
 

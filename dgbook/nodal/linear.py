@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,7 +18,23 @@ from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming, Launch
 from dgbook.nodal.launching import PIECE, pieces
-from dgbook.nodal.solving import DeviceStepper, HostStepper, NodalSolver
+from dgbook.nodal.local import (
+    Choice,
+    Clusters,
+    Costs,
+    DeviceLocalSteps,
+    HostLocalSteps,
+    choose,
+)
+from dgbook.nodal.local_cores import LocalCores
+from dgbook.nodal.solving import (
+    DeviceStepper,
+    HostStepper,
+    March,
+    NodalSolver,
+    check_done,
+    check_number,
+)
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.time import lsrk45, ndb14, steps
 from dgbook.time.stability import accurate_angle, longest_steps
@@ -41,6 +58,18 @@ WAVELENGTH = (
 """Elements per wavelength with that error, on a uniform line with the upwind flux: N = 1 to 15."""
 
 
+LOCAL = (0.68, 0.92, 1.12, 1.25, 1.35, 1.45, 1.5)
+"""The longest Taylor step over the ball's rule, `_step_sizes`: N = 1 to 7, and of higher orders."""
+USUAL = (3.4, 4.7, 5.9, 6.6, 7.3, 7.8, 8.1)
+"""The same of `stable_dt` with LSRK4(5), on the graded mesh of an airplane."""
+REACH = 4.657
+"""How far LSRK4(5) is stable on the real axis."""
+UPDATE = (1.3, 1.8, 2.4, 3.2, 4.0, 5.0, 6.0)
+"""What a Taylor step of an element costs, in Runge-Kutta stages."""
+LAUNCH = {"cpu": 1_000, "cuda": 300_000}
+"""Numbers of a state that a stage could treat while a launch begins."""
+
+
 class LinearSolver(NodalSolver):
     """Nodal DG in space and low-storage Runge-Kutta in time, for linear equations.
 
@@ -48,7 +77,11 @@ class LinearSolver(NodalSolver):
     ----------
     method : module
         Of `METHODS`: the coefficients A, B and C, and `advance`.
+    local_cores : type
+        The family's launcher of local time steps on processor cores, if it has one.
     """
+
+    local_cores: ClassVar[type[LocalCores]]
 
     def __init__(
         self, mesh: Mesh, order: int, dtype: str, device: Device | str, method: str
@@ -66,6 +99,30 @@ class LinearSolver(NodalSolver):
     @abstractmethod
     def _speeds(self) -> np.ndarray:
         """Of the fastest wave in each element, (K,)."""
+
+    def _step_sizes(self) -> np.ndarray:
+        """``cfl_dt()`` of each element, (K,); of families with local time steps.
+
+        Raises
+        ------
+        ValueError
+            Of others.
+        """
+        check_number("local")
+
+    def _local_launcher(self, clusters: Clusters) -> Any:
+        """The launcher of local time steps on the device.
+
+        Raises
+        ------
+        RuntimeError
+            If there is none for this device; the message says what there is.
+        """
+        if self.device.kind == "cpu":
+            return self.local_cores(self.operator, self.device, clusters)
+        raise RuntimeError(
+            f"dt = 'local' on device {self.device.kind!r}; allowed: 'cpu' and 'reference'"
+        )
 
     def _launches(self) -> Sequence[Launch] | None:
         """What evaluates incoming fields on the device, see `Incoming`."""
@@ -144,6 +201,66 @@ class LinearSolver(NodalSolver):
         if few_steps(t, t_end, dt):
             return dt
         return max(dt, min(self.stable_dt(), self.accurate_dt()))
+
+    def local_steps(self, span: float) -> Choice:
+        """Local time steps for a run that takes so much time, and whether they pay.
+
+        Raises
+        ------
+        ValueError
+            If the family has none, the mesh is in parts, or the order is beyond `LOCAL`.
+        """
+        limits, N = self._step_sizes(), self.element.order
+        if self.operator.flux == "central":
+            raise ValueError(
+                "dt = 'local' with flux 'central', which damps nothing, so that the energy grows; "
+                "allowed: a number, or another flux"
+            )
+        if self.mesh.ghosts:
+            raise ValueError("dt = 'local' of a mesh in parts; allowed: a number, or no parts")
+        share = LOCAL[min(N, len(LOCAL)) - 1]
+        reach = float(longest_steps(self.method, np.array([-1.0]))[0])
+        shortest = float(limits.min())
+        usual = USUAL[min(N, len(USUAL)) - 1] * shortest * reach / REACH
+        usual = max(shortest, min(usual, self.accurate_dt()))
+        costs = Costs(UPDATE[min(N, len(UPDATE)) - 1], self._launch_cost())
+        stages = len(self.method.A)
+        return choose(self.mesh, share * limits, span, costs, stages, usual)
+
+    def _launch_cost(self) -> float:
+        """Of local time steps, see `Costs`."""
+        numbers = len(self.fields) * self.element.Np
+        return LAUNCH.get(self.device.kind, 0) / numbers
+
+    def march(
+        self,
+        u: np.ndarray,
+        t_end: float,
+        dt: float | str | None = None,
+        t: float = 0.0,
+        done: int = 0,
+    ) -> March:
+        """As `NodalSolver.march`; with dt="local" a step is a period of local time steps.
+
+        Where `local_steps` expects them to be slower than global ones, it says so, by a warning,
+        and takes those.
+        """
+        if dt != "local":
+            return super().march(u, t_end, dt, t, done)
+        steps(t, t_end, 1.0)  # are the times in order?
+        choice = self.local_steps(t_end - t)
+        if not choice.pays:
+            warnings.warn(choice.sentence, stacklevel=2)
+            return super().march(u, t_end, None, t, done)
+        u, clusters, count = self._state(u), choice.clusters, choice.count
+        check_done(done, count)
+        with self._enough_memory():
+            if self.device.kind == "reference":
+                stepper = HostLocalSteps(self, u, clusters)
+            else:
+                launcher = self._local_launcher(clusters)
+                stepper = DeviceLocalSteps(self, launcher, u, clusters)
+        return March(stepper, t, clusters.period * clusters.dt, count, done)
 
     def _energies(self, rows: Any) -> np.ndarray:
         """Inner products in the energy norm of the operator's unknowns, by twos, on the host."""

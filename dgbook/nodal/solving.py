@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import ModuleType
@@ -318,18 +319,24 @@ class NodalSolver(ABC):
         if fault := self._fault(u):
             what, k = fault
             raise ValueError(f"u has {what} in element {k}; allowed: positive")
+        check_number(dt)
         count, dt = steps(t, t_end, self._default_dt(u, t, t_end) if dt is None else dt)
-        if not 0 <= done <= count:
-            raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
-        try:
+        check_done(done, count)
+        with self._enough_memory():
             stepper = (
                 self._host_stepper(u, dt)
                 if self.device.kind == "reference"
                 else self._stepper(u, t, dt, done)
             )
+        return March(stepper, t, dt, count, done)
+
+    @contextmanager
+    def _enough_memory(self) -> Iterator[None]:
+        """Inside, a MemoryError says what a run needs."""
+        try:
+            yield
         except MemoryError as error:  # CuPy's is one too
             raise MemoryError(f"{self.needs()}, and there was less{ADVICE}") from error
-        return March(stepper, t, dt, count, done)
 
     def memory_bytes(self) -> int:
         """About how many bytes of the device's memory a run takes, or of the host's on the CPU."""
@@ -627,6 +634,21 @@ class DeviceStepper(ABC):
     def squares(self) -> float:
         """The sum of squares of the newest state in the launcher's layout, in fp64."""
         return self.launcher.device.sum_of_squares(self.state)
+
+
+def check_number(dt: float | str | None) -> None:
+    """Raise a ValueError if a step is given by a word."""
+    if isinstance(dt, str):
+        raise ValueError(
+            f"dt = {dt!r}; allowed: a number, or none for the default. 'local' is for Maxwell's "
+            "and the acoustic equations, on a mesh that is not in parts"
+        )
+
+
+def check_done(done: int, count: int) -> None:
+    """Raise a ValueError unless so many of `count` steps can be behind."""
+    if not 0 <= done <= count:
+        raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
 
 
 def _all_of(stages: Callable[[], Iterator[Any]]) -> None:

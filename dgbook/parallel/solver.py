@@ -16,7 +16,7 @@ from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh
 from dgbook.nodal import solving
 from dgbook.nodal.linear import LinearSolver, accurate_step, few_steps, noise, safe_step
-from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch
+from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch, check_done, check_number
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.parallel.halo import Halo
 from dgbook.parallel.pieces import Piece, cut, divide, part_of, pieces_of
@@ -181,9 +181,9 @@ class Solver:
         if fault := self._fault(u):
             what, k = fault
             raise ValueError(f"u has {what} in element {k}; allowed: positive")
+        check_number(dt)
         count, dt = steps(t, t_end, self._default_dt(u, t, t_end) if dt is None else dt)
-        if not 0 <= done <= count:
-            raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
+        check_done(done, count)
         return March(Stepper(self, u, t, dt, done), t, dt, count, done)
 
     def watch(self, march: March) -> Watch:

@@ -282,7 +282,10 @@ class Deck:
         for number, item in enumerate(section):
             if isinstance(item, Shown):
                 self.show(item)
-            elif number in answering:
+                continue
+            if item.kind != "caption":
+                self.drawn = None  # what has no caption is no figure
+            if number in answering:
                 self.answer(item)
             else:
                 getattr(self, item.kind)(item)

@@ -63,7 +63,7 @@ WRONG = [
         "changes": [
             (
                 "answer-1-3",
-                "    b = b - A[:, 0] * ends[0] - A[:, n] * ends[1]\n",
+                "    b = b - A[:, 0] * ends[0] - A[:, K] * ends[1]\n",
                 "",
             ),
             ("answer-2-4", "    np.add.at(rhs, rows, -moved[..., 0])\n", ""),
@@ -152,8 +152,8 @@ WRONG = [
             ),
             (
                 "answer-3-1",
-                "(b * m + j) * faces * m + f * m + i",
-                "(b * m + i) * faces * m + f * m + j",
+                "(b * m + j) * faces * m + l * m + i",
+                "(b * m + i) * faces * m + l * m + j",
             ),
         ],
         "loses": ("test-2-3", "test-3-1"),

@@ -21,8 +21,8 @@ WRONG = [
         "changes": [
             (
                 "answer-1-1",
-                "return (H - 1) * B // 2",
-                "return (H + 1) * B // 2",
+                "return (h - 1) * B // 2",
+                "return (h + 1) * B // 2",
             ),
             (
                 "answer-1-2",
@@ -36,8 +36,8 @@ WRONG = [
         "name": "doubled-ends",
         "about": "what is behind an end is the end itself",
         "changes": [
-            ("answer-2-1", "T[1:2], T[:-1]", "T[:1], T[:-1]"),
-            ("answer-2-1", "T[1:], T[-2:-1]", "T[1:], T[-1:]"),
+            ("answer-2-1", "u[1:2], u[:-1]", "u[:1], u[:-1]"),
+            ("answer-2-1", "u[1:], u[-2:-1]", "u[1:], u[-1:]"),
         ],
         "loses": ("test-2-1",),
     },
@@ -48,8 +48,8 @@ WRONG = [
         "changes": [
             (
                 "answer-2-1",
-                "T + Fo * ((west - T) + (east - T))",
-                "T + Fo * (west - 2 * T + east)",
+                "u + Fo * ((west - u) + (east - u))",
+                "u + Fo * (west - 2 * u + east)",
             ),
         ],
         "loses": ("test-2-1",),
@@ -118,7 +118,7 @@ WRONG = [
         "name": "one-mirror",
         "about": "a mirror at the first point, none at the last",
         "changes": [
-            ("answer-4-1", "at + 1 if g < N - 1 else at - 1", "at + 1"),
+            ("answer-4-1", "at + 1 if g < n - 1 else at - 1", "at + 1"),
         ],
         "loses": ("test-4-1",),
     },
@@ -127,7 +127,7 @@ WRONG = [
         "about": "the points of the split diamond's left half are negative, "
         "and nothing comes before block 0",
         "changes": [
-            ("answer-4-1", "return g if g >= 0 else g + N", "return g"),
+            ("answer-4-1", "return g if g >= 0 else g + n", "return g"),
             (
                 "answer-4-2",
                 "        if before < 0:\n            before = blocks - 1\n",
@@ -141,7 +141,7 @@ WRONG = [
         "about": "no mirrors at all: heat flows from one end to the other",
         "changes": [
             ("answer-4-1", "at - 1 if g > 0 else at + 1", "at - 1"),
-            ("answer-4-1", "at + 1 if g < N - 1 else at - 1", "at + 1"),
+            ("answer-4-1", "at + 1 if g < n - 1 else at - 1", "at + 1"),
         ],
         "loses": ("test-4-1",),
     },
@@ -190,11 +190,11 @@ WRONG = [
     },
     {
         "name": "stops-at-the-widest",
-        "about": "the diamond's level H is computed once too narrow; the "
-        "down-triangle returns level H - 1",
+        "about": "the diamond's level h is computed once too narrow; the "
+        "down-triangle returns level h - 1",
         "changes": [
             ("answer-4-3", "half = min(k, B - k)", "half = min(k, B - k - 1)"),
-            ("answer-5-1", "rows[0, at]  # H is even", "rows[1, at]"),
+            ("answer-5-1", "rows[0, at]  # h is even", "rows[1, at]"),
         ],
         "loses": ("test-4-3", "test-5-1"),
     },
@@ -203,8 +203,8 @@ WRONG = [
         "about": "the shifted down-triangle's temperatures are stored as if it "
         "were not; results that nobody has are given for the next time below",
         "changes": [
-            ("answer-5-1", "T[g] = rows", "T[b * B + t] = rows"),
-            ("answer-5-2", "if steps < 1 or steps % H:", "if steps < H:"),
+            ("answer-5-1", "u[g] = rows", "u[b * B + t] = rows"),
+            ("answer-5-2", "if steps < 1 or steps % h:", "if steps < h:"),
         ],
         "loses": ("test-5-1", "test-5-2"),
     },
@@ -216,7 +216,7 @@ WRONG = [
     },
     {
         "name": "edges-in-double",
-        "about": "right, but edges are in double precision whatever T is; what "
+        "about": "right, but edges are in double precision whatever u is; what "
         "nobody has written yet is not taken for a race",
         "changes": [
             (
@@ -224,7 +224,7 @@ WRONG = [
                 "except (RaceError, UndefinedReadError) as error:",
                 "except RaceError as error:",
             ),
-            ("answer-5-2", "blocks, H, 2), T.dtype)", "blocks, H, 2))"),
+            ("answer-5-2", "blocks, h, 2), u.dtype)", "blocks, h, 2))"),
         ],
         "loses": ("test-3-2", "test-5-2"),
     },
@@ -233,11 +233,11 @@ WRONG = [
         "about": "Classic fetches each value for three threads; the bytes of a "
         "cycle are not shared among its steps",
         "changes": [
-            ("answer-6-1", "H * 2 * N * word, 0.0", "H * 4 * N * word, 0.0"),
+            ("answer-6-1", "h * 2 * n * word, 0.0", "h * 4 * n * word, 0.0"),
             (
                 "answer-6-2",
-                '(machine["launch"] + levels + moved) / H',
-                '(machine["launch"] + levels) / H + moved',
+                '(machine["launch"] + levels + moved) / h',
+                '(machine["launch"] + levels) / h + moved',
             ),
         ],
         "loses": ("test-6-1", "test-6-2"),
@@ -247,11 +247,11 @@ WRONG = [
         "about": "half of the turns are idle, whatever B; parts of a wave cost "
         "parts of its time",
         "changes": [
-            ("answer-6-1", "1 - H / (2 * H - 1)", "0.5"),
+            ("answer-6-1", "1 - h / (2 * h - 1)", "0.5"),
             (
                 "answer-6-2",
-                'H, waves = B // 2, -(-N // machine["threads"])',
-                'H, waves = B // 2, N / machine["threads"]',
+                'h, waves = B // 2, -(-n // machine["threads"])',
+                'h, waves = B // 2, n / machine["threads"]',
             ),
         ],
         "loses": ("test-6-1", "test-6-2"),
@@ -296,7 +296,7 @@ WRONG = [
         "changes": [
             (
                 "answer-1-1",
-                "return (H - 1) * B // 2, H * B",
+                "return (h - 1) * B // 2, h * B",
                 "return 12, 32",
             ),
             ("answer-2-1", "    for _ in range(steps):\n", "    if True:\n"),
@@ -305,7 +305,7 @@ WRONG = [
                 "return np.diff(np.log(errors)) / np.diff(np.log(spacing))",
                 "return np.full(len(sizes) - 1, 2.0)",
             ),
-            ("answer-6-1", "return 1, 2 * H, 4 * N", "return 1, H, 2 * N"),
+            ("answer-6-1", "return 1, 2 * h, 4 * n", "return 1, h, 2 * n"),
         ],
         "loses": ("test-1-1", "test-2-1", "test-2-2", "test-6-1"),
     },

@@ -81,6 +81,14 @@ def test_kinds_of_slides_in_order() -> None:
     assert "@title" not in str(made)
 
 
+def test_what_has_no_caption_is_not_shown_with_the_next_one() -> None:
+    """A caption belongs to what stands right before it."""
+    table = '| a |\n|---|\n| b |\n\n<a id="tab-a"></a>**Table 1.1.** A table.'
+    made = lesson(new_markdown_cell("## 1. Hills\n\nWhy?"), picture(), new_markdown_cell(table))
+    assert [slide.kind for slide in made[1:]] == ["section", "table"]
+    assert made[2].parts == ["| a |\n|---|\n| b |", "**Table 1.1.** A table."]
+
+
 def test_a_folded_answer_goes_before_the_text_after_a_figure() -> None:
     """What is said to be the answer is it."""
     text = (

@@ -110,7 +110,8 @@ def test_vectors_stay_on_the_device(kind, monkeypatch):
 
     What is found does not depend on it, only how much was done in vain.
     """
-    monkeypatch.setattr(krylov, "KernelSpace", Space)
+    for kernels in ("KernelSpace", "CoreSpace"):
+        monkeypatch.setattr(krylov, kernels, Space)
     A, b = dominant(30), rng.standard_normal(30)
     there = AlienDevice(kind, "elsewhere", "")
     AlienDevice.fetched.clear()

@@ -19,13 +19,13 @@ from dgbook.gpu import Device
 from dgbook.gpu.device import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
+from dgbook.hdg.cores import NUMBERS
 from dgbook.hdg.discretization import Discretization, discretize, on_device
 from dgbook.hdg.krylov import Gmres
 from dgbook.hdg.local import State
 from dgbook.hdg.preconditioner import DENSE, STACK, CoarseSpace, coarse_space
 from dgbook.hdg.problem import Problem
 from dgbook.hdg.system import (
-    NUMBERS_AT_A_TIME,
     NUMBERS_ON_A_GPU,
     System,
     linearize,
@@ -40,7 +40,7 @@ SHORTEST_STEP = 2.0**-10
 """Of Newton's method; a direction that needs a shorter one is useless."""
 
 
-ON_HOST, ON_A_GPU = 6 * NUMBERS_AT_A_TIME, 12 * NUMBERS_ON_A_GPU
+ON_HOST, ON_A_GPU = 4 * NUMBERS, 12 * NUMBERS_ON_A_GPU
 """Numbers that a stack of elements has at a time: CuPy's pool keeps what is gone already."""
 COPIES = 4
 """Of the matrix, beside it, while a solver brings it into its own order."""

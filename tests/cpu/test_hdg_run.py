@@ -342,7 +342,7 @@ REFUSED = {
     "--output f.vtk": (2, "a name that ends in .vtu"),
     "--output nowhere/f.vtu": (1, "there is no folder nowhere"),
     "--linear gmres --restart 0": (2, "restart = 0; allowed: positive"),
-    "--device simulator": (2, "--device simulator; allowed are auto, cuda and cpu"),
+    "--device simulator": (2, "--device simulator; allowed are auto, cuda, cpu and reference"),
 }
 
 

@@ -26,6 +26,7 @@ from dgbook.hdg.local import State
 from dgbook.hdg.preconditioner import DENSE, STACK, CoarseSpace, coarse_space
 from dgbook.hdg.problem import Problem
 from dgbook.hdg.system import (
+    NUMBERS_AT_A_TIME,
     NUMBERS_ON_A_GPU,
     System,
     linearize,
@@ -40,7 +41,7 @@ SHORTEST_STEP = 2.0**-10
 """Of Newton's method; a direction that needs a shorter one is useless."""
 
 
-ON_HOST, ON_A_GPU = 4 * NUMBERS, 12 * NUMBERS_ON_A_GPU
+ON_CORES, ON_HOST, ON_A_GPU = 4 * NUMBERS, 6 * NUMBERS_AT_A_TIME, 12 * NUMBERS_ON_A_GPU
 """Numbers that a stack of elements has at a time: CuPy's pool keeps what is gone already."""
 COPIES = 4
 """Of the matrix, beside it, while a solver brings it into its own order."""
@@ -440,8 +441,11 @@ def memory_bytes(
     Np, m = comb(order + dim, dim), n_c * face_nodes(dim, order)
     numbers = faces * (2 * dim + 1) * m * m
     elements = K * n_c * Np * ((dim + 1) * m + 1)
-    most = ON_A_GPU if place.kind == "cuda" else ON_HOST
-    stacks = min(most, 20 * K * (n_c * Np + (dim + 1) * m) ** 2)
+    if place.kind == "cpu":
+        stacks = min(ON_CORES, 6 * K * ((dim + 1) * m) ** 2)
+    else:
+        most = ON_A_GPU if place.kind == "cuda" else ON_HOST
+        stacks = min(most, 20 * K * (n_c * Np + (dim + 1) * m) ** 2)
     if linear is not None:
         small = min(STACK, K * ((dim + 1) * m) ** 2)  # matrices that Schwarz inverts, copies too
         if place.kind == "cuda" and n_c > 1:  # the dense inverse for the vertices

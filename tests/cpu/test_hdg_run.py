@@ -258,13 +258,14 @@ def test_a_solution_takes_about_what_is_said(problem, cells, order):
     mesh, linear = box(cells), hdg.Gmres(CPU, tolerance=1e-3)
     faces, n_c = len(face_columns(mesh)), len(problem.names(mesh.dim))
     said, _ = solver.memory_bytes(mesh.dim, mesh.K, faces, order, n_c, CPU, linear)
-    tracemalloc.start()
-    try:
-        hdg.solve(problem, mesh, order, linear_solver=linear, max_steps=1)
-    except (hdg.NewtonError, hdg.GmresError):
-        pass
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    for _ in range(2):  # the first one loads kernels
+        tracemalloc.start()
+        try:
+            hdg.solve(problem, mesh, order, linear_solver=linear, max_steps=1)
+        except (hdg.NewtonError, hdg.GmresError):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
     assert 0.35 < peak / said < 1.1
 
 

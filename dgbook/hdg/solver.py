@@ -21,7 +21,7 @@ from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
 from dgbook.hdg.cores import NUMBERS
 from dgbook.hdg.discretization import Discretization, discretize, on_device
-from dgbook.hdg.krylov import Gmres
+from dgbook.hdg.krylov import Gmres, forcing_term
 from dgbook.hdg.local import State
 from dgbook.hdg.preconditioner import DENSE, STACK, CoarseSpace, coarse_space
 from dgbook.hdg.problem import Problem
@@ -288,7 +288,10 @@ def newton(
             break
         system = linearize(d, state, place.kind == "reference")
         clock.add("assemble")
-        x = _solved(linear_solver, system, here, place, space)
+        options = {}
+        if not problem.linear and isinstance(linear_solver, Gmres) and linear_solver.forcing:
+            options["tolerance"] = forcing_term(history, tolerance, linear_solver.tolerance)
+        x = _solved(linear_solver, system, here, place, space, options)
         clock.add("solve")
         step = 1.0
         while True:
@@ -342,16 +345,17 @@ def _solved(
     here: Discretization,
     place: Device,
     space: CoarseSpace | None,
+    options: dict[str, float],
 ) -> Any:
     """x where the system is; on the way there by the host for a solver that is not there."""
     known = () if space is None else (space,)
     if isinstance(linear_solver, Gmres) and linear_solver.device == place:
-        return linear_solver(system.matrix, system.rhs, *known)
+        return linear_solver(system.matrix, system.rhs, *known, **options)
     matrix, rhs = system.matrix, system.rhs
     if place.kind == "cuda":
         values, rhs = place.to_numpy(matrix.values), place.to_numpy(rhs)
         matrix = BlockMatrix(values, here.faces.columns)
-    x = linear_solver(matrix, rhs, *known)
+    x = linear_solver(matrix, rhs, *known, **options)
     return place.array(x) if place.kind == "cuda" else x
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import hypot, log, sqrt
@@ -40,6 +40,9 @@ AHEAD = 16
 """Steps that a GPU may be given before the host looks at what they found, at most."""
 THREADS, MOST_BLOCKS = 256, 1024
 """Of a kernel with the basis: enough loads under way for any GPU's memory."""
+
+MOST_LEFT = 1e-2
+"""Of the right-hand side of a step of Newton's method."""
 
 Operator = Callable[[Any, Any], None]
 Total = Callable[[Any], Any]
@@ -490,6 +493,9 @@ class Gmres:
     coarse : bool
         Whether there is a coarse level too where its space is known, as `solver.solve` knows it:
         iterations then do not grow with the mesh.
+    forcing : bool
+        Whether Newton's method, far from its end, asks for less than the tolerance, see
+        `forcing_term`.
     transport : Transport, optional
         On the CPU: what connects parts of the faces, cut by METIS, of which each process has its
         own: vectors, products and dot products are those of its faces, the coarse system is
@@ -514,6 +520,7 @@ class Gmres:
     tolerance: float = 1e-8
     max_iterations: int = 1000
     coarse: bool = True
+    forcing: bool = False
     transport: Transport | None = None
     solutions: list[Solution] = field(default_factory=list, init=False, repr=False)
 
@@ -529,7 +536,13 @@ class Gmres:
     def _cycle_dtype(self, matrix: BlockMatrix) -> str:
         return "float32" if self.single else matrix.dtype.name
 
-    def __call__(self, matrix: BlockMatrix, rhs: Any, space: CoarseSpace | None = None) -> Any:
+    def __call__(
+        self,
+        matrix: BlockMatrix,
+        rhs: Any,
+        space: CoarseSpace | None = None,
+        tolerance: float | None = None,
+    ) -> Any:
         """x, (faces, m), where the right-hand side is; see `solve`.
 
         Raises
@@ -539,18 +552,25 @@ class Gmres:
         MemoryError, numpy.linalg.LinAlgError
             As `solve`.
         """
-        solution = self.solve(matrix, rhs, space)
+        tolerance = tolerance or self.tolerance
+        solution = self.solve(matrix, rhs, space, tolerance)
         if not solution.converged:
             raise GmresError(
                 f"GMRES stopped after {solution.iterations} iterations ({solution.stopped}) with a "
                 f"residual of {solution.residual / solution.history[0]:.3g} of the right-hand "
-                f"side, above {self.tolerance:g}: a longer restart than {self.restart}, more "
+                f"side, above {tolerance:g}: a longer restart than {self.restart}, more "
                 f"iterations than {self.max_iterations}, or solver.direct may help",
                 solution,
             )
         return solution.x
 
-    def solve(self, matrix: BlockMatrix, rhs: Any, space: CoarseSpace | None = None) -> Solution:
+    def solve(
+        self,
+        matrix: BlockMatrix,
+        rhs: Any,
+        space: CoarseSpace | None = None,
+        tolerance: float | None = None,
+    ) -> Solution:
         """Solve A x = b, converged or not.
 
         Parameters
@@ -561,6 +581,8 @@ class Gmres:
             NumPy's, or the device's: x is there too then.
         space : CoarseSpace, optional
             Of the coarse level; without it there is none.
+        tolerance : float, optional
+            In place of the solver's.
 
         Raises
         ------
@@ -599,7 +621,7 @@ class Gmres:
         del matrix
         here.synchronize()
         prepared = time.perf_counter()
-        limits = self.restart, self.tolerance, self.max_iterations
+        limits = self.restart, tolerance or self.tolerance, self.max_iterations
         total = None if cut is None else cut.transport.total
         with cores.threads_for(nbytes):
             solution = gmres(product, b, here, precondition, precise, *limits, total)
@@ -610,6 +632,32 @@ class Gmres:
         solution = replace(solution, x=x, seconds=seconds)
         self.solutions.append(solution)
         return solution
+
+
+def forcing_term(residuals: Sequence[float], last: float, least: float) -> float:
+    """What GMRES may leave of the right-hand side of a step of Newton's method.
+
+    Far from the solution the linear model is worth little, and so is its exact solution: as much is
+    left as the square of what the last step left of the residual, and no less than the end of
+    Newton's method needs.
+
+    Parameters
+    ----------
+    residuals : sequence of float
+        Norms, before the first step and after each.
+    last : float
+        At which Newton's method ends.
+    least : float
+        The smallest answer.
+
+    References
+    ----------
+    Eisenstat and Walker, "Choosing the forcing terms in an inexact Newton method", SIAM J. Sci.
+    Comput. 17, 1996: choice 2.
+    """
+    now = residuals[-1]
+    left = 0.9 * (now / residuals[-2]) ** 2 if len(residuals) > 1 else MOST_LEFT
+    return max(min(MOST_LEFT, max(left, 0.1 * last / now)), least)
 
 
 def product_on(matrix: BlockMatrix, device: Device) -> Operator:

@@ -10,7 +10,8 @@ and for <b, mu> = 0 on boundary faces (see `problem.Affine`). Newton's method li
 local unknowns z; R_u knows only its own element's, so that its u can be eliminated there.
 
 All functions take some of the elements at once, as stacks of small matrices: no loop over elements.
-Their lines run on a GPU's arrays as well (`discretization.on_device`).
+Their lines run on a GPU's arrays as well (`discretization.on_device`). On processor cores the
+kernels of `cores` take over tangents and elimination, of which these lines define what is right.
 """
 
 from __future__ import annotations

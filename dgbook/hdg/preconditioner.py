@@ -400,8 +400,8 @@ class Sparse:
     def __init__(self, matrix: Any, device: Device) -> None:
         self.matrix, self.kernels = matrix, None
         if device.kind == "cpu":
-            pointers, indices = (a.astype(np.int32) for a in (matrix.indptr, matrix.indices))
-            self.arrays = pointers, indices, matrix.data
+            indices = (a.astype(np.int32) for a in (matrix.indices, matrix.indptr))
+            self.matrix = sparse.csr_array((matrix.data, *indices), shape=matrix.shape)
             return
         here = [matrix.indptr, matrix.indices, matrix.data]
         if isinstance(matrix.data, np.ndarray):
@@ -417,14 +417,17 @@ class Sparse:
     def __call__(self, x: Any, y: Any) -> None:
         """y = A x."""
         if self.kernels is None:
-            cores.multiply_sparse(cores.SOURCES, *self.arrays, x, y)
+            cores.multiply_sparse(cores.SOURCES, *self._rows(), x, y)
         else:
             self.kernels[0][self.grid, THREADS](*self.arrays, x, y, y)
+
+    def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.matrix.indptr, self.matrix.indices, self.matrix.data
 
     def rest(self, b: Any, x: Any, y: Any) -> None:
         """y = b - A x; b may be y."""
         if self.kernels is None:
-            cores.subtract_sparse(cores.SOURCES, *self.arrays, b, x, y)
+            cores.subtract_sparse(cores.SOURCES, *self._rows(), b, x, y)
         else:
             self.kernels[1][self.grid, THREADS](*self.arrays, x, b, y)
 

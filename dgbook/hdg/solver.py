@@ -19,8 +19,9 @@ from dgbook.gpu import Device
 from dgbook.gpu.device import as_device
 from dgbook.hdg import local
 from dgbook.hdg.blocks import BlockMatrix, face_nodes
+from dgbook.hdg.cores import NUMBERS
 from dgbook.hdg.discretization import Discretization, discretize, on_device
-from dgbook.hdg.krylov import Gmres
+from dgbook.hdg.krylov import Gmres, forcing_term
 from dgbook.hdg.local import State
 from dgbook.hdg.preconditioner import DENSE, STACK, CoarseSpace, coarse_space
 from dgbook.hdg.problem import Problem
@@ -40,7 +41,7 @@ SHORTEST_STEP = 2.0**-10
 """Of Newton's method; a direction that needs a shorter one is useless."""
 
 
-ON_HOST, ON_A_GPU = 6 * NUMBERS_AT_A_TIME, 12 * NUMBERS_ON_A_GPU
+ON_CORES, ON_HOST, ON_A_GPU = 4 * NUMBERS, 6 * NUMBERS_AT_A_TIME, 12 * NUMBERS_ON_A_GPU
 """Numbers that a stack of elements has at a time: CuPy's pool keeps what is gone already."""
 COPIES = 4
 """Of the matrix, beside it, while a solver brings it into its own order."""
@@ -287,7 +288,10 @@ def newton(
             break
         system = linearize(d, state, place.kind == "reference")
         clock.add("assemble")
-        x = _solved(linear_solver, system, here, place, space)
+        options = {}
+        if not problem.linear and isinstance(linear_solver, Gmres) and linear_solver.forcing:
+            options["tolerance"] = forcing_term(history, tolerance, linear_solver.tolerance)
+        x = _solved(linear_solver, system, here, place, space, options)
         clock.add("solve")
         step = 1.0
         while True:
@@ -341,16 +345,17 @@ def _solved(
     here: Discretization,
     place: Device,
     space: CoarseSpace | None,
+    options: dict[str, float],
 ) -> Any:
     """x where the system is; on the way there by the host for a solver that is not there."""
     known = () if space is None else (space,)
     if isinstance(linear_solver, Gmres) and linear_solver.device == place:
-        return linear_solver(system.matrix, system.rhs, *known)
+        return linear_solver(system.matrix, system.rhs, *known, **options)
     matrix, rhs = system.matrix, system.rhs
     if place.kind == "cuda":
         values, rhs = place.to_numpy(matrix.values), place.to_numpy(rhs)
         matrix = BlockMatrix(values, here.faces.columns)
-    x = linear_solver(matrix, rhs, *known)
+    x = linear_solver(matrix, rhs, *known, **options)
     return place.array(x) if place.kind == "cuda" else x
 
 
@@ -440,8 +445,11 @@ def memory_bytes(
     Np, m = comb(order + dim, dim), n_c * face_nodes(dim, order)
     numbers = faces * (2 * dim + 1) * m * m
     elements = K * n_c * Np * ((dim + 1) * m + 1)
-    most = ON_A_GPU if place.kind == "cuda" else ON_HOST
-    stacks = min(most, 20 * K * (n_c * Np + (dim + 1) * m) ** 2)
+    if place.kind == "cpu":
+        stacks = min(ON_CORES, 6 * K * ((dim + 1) * m) ** 2)
+    else:
+        most = ON_A_GPU if place.kind == "cuda" else ON_HOST
+        stacks = min(most, 20 * K * (n_c * Np + (dim + 1) * m) ** 2)
     if linear is not None:
         small = min(STACK, K * ((dim + 1) * m) ** 2)  # matrices that Schwarz inverts, copies too
         if place.kind == "cuda" and n_c > 1:  # the dense inverse for the vertices

@@ -11,7 +11,7 @@ from dgbook.gpu import device
 from dgbook.hdg import krylov, preconditioner
 from dgbook.hdg.blocks import BlockMatrix, face_columns, number_faces, random_matrix
 from dgbook.hdg.exact import Couette
-from dgbook.hdg.krylov import Gmres, GmresError, LeastSquares, Space, gmres
+from dgbook.hdg.krylov import Gmres, GmresError, LeastSquares, Space, forcing_term, gmres
 from dgbook.hdg.preconditioner import elements_of, jacobi, schwarz
 from dgbook.hdg.solver import direct
 from dgbook.mesh import box, build
@@ -110,7 +110,8 @@ def test_vectors_stay_on_the_device(kind, monkeypatch):
 
     What is found does not depend on it, only how much was done in vain.
     """
-    monkeypatch.setattr(krylov, "KernelSpace", Space)
+    for kernels in ("KernelSpace", "CoreSpace"):
+        monkeypatch.setattr(krylov, kernels, Space)
     A, b = dominant(30), rng.standard_normal(30)
     there = AlienDevice(kind, "elsewhere", "")
     AlienDevice.fetched.clear()
@@ -122,6 +123,31 @@ def test_vectors_stay_on_the_device(kind, monkeypatch):
     assert result.products >= here.products and looks <= here.iterations
     if kind == "cuda":
         assert looks < 0.8 * here.iterations
+
+
+# -- Newton's method ---------------------------------------------------------------------------
+
+
+def test_what_a_step_of_newtons_method_may_leave():
+    """A hundredth at first; then 0.9 of the square, but no more than the end needs, and no less."""
+    assert forcing_term([5.0], 1e-9, 1e-8) == 0.01
+    assert forcing_term([5.0, 0.05], 1e-9, 1e-8) == pytest.approx(0.9 * 0.01**2)
+    assert forcing_term([5.0, 4.0], 1e-9, 1e-8) == 0.01
+    assert forcing_term([1.0, 1e-5], 1e-9, 1e-8) == pytest.approx(0.1 * 1e-9 / 1e-5)
+    assert forcing_term([1.0, 1e-5], 1e-9, 1e-4) == 1e-4
+
+
+def test_newtons_method_asks_for_no_more_than_it_needs():
+    flow, found = Couette(), []
+    for forcing in (False, True):
+        linear = Gmres(CPU, restart=100, tolerance=1e-8, forcing=forcing)
+        result = hdg.solve(flow.gas, box((4, 4)), 2, tolerance=1e-9, linear_solver=linear)
+        found.append((result.u, [solution.iterations for solution in linear.solutions]))
+        assert result.history[-1] < 1e-9
+    (u, all_of_them), (v, fewer) = found
+    assert abs(u - v).max() < 1e-9 * abs(u).max()
+    assert sum(fewer) < 0.75 * sum(all_of_them) and fewer[0] < 0.5 * all_of_them[0]
+    assert all(s.residual > 1e-8 * s.history[0] for s in linear.solutions[:3])
 
 
 # -- how it ends ---------------------------------------------------------------------------------

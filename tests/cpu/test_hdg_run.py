@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import meshio
+import numba
 import numpy as np
 import pytest
 from scipy.sparse.linalg import splu
@@ -62,6 +63,20 @@ def test_diffusion_converges_as_it_should(linear, tmp_path, capsys):
     assert "32 triangles of order 2, 56 faces: 168 unknowns of the trace, 3 a face" in printed
 
 
+def test_numpy_finds_the_same_on_one_core(capsys):
+    cores = numba.get_num_threads()
+    try:
+        found = []
+        for device in ("cpu", "reference"):
+            options = ["--device", device, "--threads", "1", "--order", "1", "--cells", "2"]
+            assert main(["run", "hdg", *options]) == 0
+            assert numba.get_num_threads() == 1
+            found.append(number(capsys.readouterr().out, "error of u"))
+    finally:
+        numba.set_num_threads(cores)
+    assert found[0] == found[1] > 0
+
+
 def test_convection_of_a_field_in_space(tmp_path, capsys):
     path = tmp_path / "u.vtu"
     options = "--linear direct --problem convection --dim 3 --cells 2 --order 2"
@@ -100,7 +115,10 @@ def test_the_flow_between_plates(tmp_path, capsys):
     history = residuals(printed)
     flow = Couette(3.0)
     result = hdg.solve(flow.gas, box((2, 2)), 2, tolerance=1e-9)
-    np.testing.assert_allclose(history, result.history, rtol=2e-3, atol=1e-10)
+    assert history[0] == pytest.approx(result.history[0], rel=1e-3)
+    # Trace systems are solved no better than the next step needs.
+    assert (np.divide(history[1:], history[:-1]) < 0.03).all() and history[-1] < 1e-9
+    assert len(history) <= len(result.history) + 1
     assert number(printed, "error of u") == pytest.approx(result.l2_error(flow), rel=1e-3)
     # Fields as they are: u(y) = y log(1 + y), and its slope without a sign is the vorticity.
     found = meshio.read(path)
@@ -174,7 +192,7 @@ def test_a_field_of_any_order_is_written(order, tmp_path):
 
 def test_the_last_good_state_is_kept(tmp_path, capsys):
     path = tmp_path / "f.vtu"
-    options = "--problem couette --cells 2 --order 1 --max-steps 2 --output"
+    options = "--problem couette --cells 2 --order 1 --max-steps 2 --linear direct --output"
     assert run(options, path) == 1
     printed = capsys.readouterr()
     assert len(residuals(printed.out)) == 3
@@ -258,13 +276,14 @@ def test_a_solution_takes_about_what_is_said(problem, cells, order):
     mesh, linear = box(cells), hdg.Gmres(CPU, tolerance=1e-3)
     faces, n_c = len(face_columns(mesh)), len(problem.names(mesh.dim))
     said, _ = solver.memory_bytes(mesh.dim, mesh.K, faces, order, n_c, CPU, linear)
-    tracemalloc.start()
-    try:
-        hdg.solve(problem, mesh, order, linear_solver=linear, max_steps=1)
-    except (hdg.NewtonError, hdg.GmresError):
-        pass
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    for _ in range(2):  # the first one loads kernels
+        tracemalloc.start()
+        try:
+            hdg.solve(problem, mesh, order, linear_solver=linear, max_steps=1)
+        except (hdg.NewtonError, hdg.GmresError):
+            pass
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
     assert 0.35 < peak / said < 1.1
 
 
@@ -342,7 +361,7 @@ REFUSED = {
     "--output f.vtk": (2, "a name that ends in .vtu"),
     "--output nowhere/f.vtu": (1, "there is no folder nowhere"),
     "--linear gmres --restart 0": (2, "restart = 0; allowed: positive"),
-    "--device simulator": (2, "--device simulator; allowed are auto, cuda and cpu"),
+    "--device simulator": (2, "--device simulator; allowed are auto, cuda, cpu and reference"),
 }
 
 

@@ -1,1 +1,1 @@
-"""The GPU kernels of hybridized methods, one product per file."""
+"""The kernels of hybridized methods, on GPUs and on `cores`."""

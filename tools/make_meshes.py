@@ -3,8 +3,9 @@
     pip install gmsh==4.15.2
     python tools/make_meshes.py              # all of them
     python tools/make_meshes.py jet ball     # some
+    python tools/make_meshes.py wire_fine    # for measurements, into _build/meshes: not kept
 
-The files are committed, so that nobody needs Gmsh to read the book. One thread, fixed seeds, fixed
+The others are committed, so that nobody needs Gmsh to read the book. One thread, fixed seeds, fixed
 algorithms and a fresh start of Gmsh for every mesh make the output reproducible with the same
 version of Gmsh.
 """
@@ -217,6 +218,35 @@ def sphere_shell(name: str) -> None:
     save(CHAPTER_MESHES / name, binary=True)
 
 
+# Name, element size at the wire and far from it.
+WIRES = {"wire": (0.012, 0.45), "wire_fine": (0.0021, 0.107)}
+
+
+def wire(name: str) -> None:
+    """A thin wire in a cube of air: elements of very different sizes, for local time steps.
+
+    The wire has the radius 0.01 and the length 1, the cube the edge 2. Boundaries "wire" and
+    "farfield", region "air". Both meshes are for measurements and not kept: the fine one has about
+    a million elements, and is made by its name only.
+    """
+    start()
+    occ = gmsh.model.occ
+    box = occ.addBox(-1, -1, -1, 2, 2, 2)
+    occ.cut([(3, box)], [(3, occ.addCylinder(0, 0, -0.5, 0, 0, 1, 0.01))])
+    occ.synchronize()
+    tags = [tag for _, tag in gmsh.model.getEntities(2)]
+    outer = [tag for tag in tags if np.abs(gmsh.model.getBoundingBox(2, tag)).max() > 0.9]
+    inner = [tag for tag in tags if tag not in outer]
+    gmsh.model.addPhysicalGroup(2, inner, name="wire")
+    gmsh.model.addPhysicalGroup(2, outer, name="farfield")
+    gmsh.model.addPhysicalGroup(3, [t for _, t in gmsh.model.getEntities(3)], name="air")
+    near, far = WIRES[name]
+    size_from_distance(inner, [], near=near, far=far, reach=0.9)
+    gmsh.model.mesh.generate(3)
+    gmsh.model.mesh.optimize("Netgen")
+    save(ROOT / "_build" / "meshes" / f"{name}.msh.gz", binary=True)
+
+
 def airfoil() -> None:
     """A NACA 0012 airfoil of chord 1 at zero incidence in a rectangle of air.
 
@@ -371,11 +401,15 @@ MESHES = {
 }
 
 
+MEASURED = {name: partial(wire, name) for name in WIRES}
+"""Made by name only."""
+
+
 def main() -> None:
-    """Write the meshes named on the command line, or all."""
+    """Write the meshes named on the command line, or all that the repository keeps."""
     for name in sys.argv[1:] or MESHES:
         gmsh.initialize()
-        MESHES[name]()
+        (MESHES | MEASURED)[name]()
         gmsh.finalize()
 
 

@@ -20,7 +20,7 @@ from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.fused import FusedPlan
-from dgbook.nodal.linear import LinearSolver
+from dgbook.nodal.linear import LinearSolver, require_damping
 
 PATHS = ("fused", "paper")
 FUSED_FLUXES = ("upwind", "penalty")
@@ -143,12 +143,14 @@ class Solver(LinearSolver):
         Without stiffness it is 2 to 9 times as short as `stable_dt`.
         Of a uniform medium it is the diameter of the smallest inscribed ball over c (N+1)^2.
         """
-        return float(self._step_sizes().min())
-
-    def _step_sizes(self) -> np.ndarray:
         faces = (self.operator.face_scale * self.operator.stiffness).sum(axis=1)
-        rate = (self.operator.speed * faces).astype(np.float64)
-        return 4 / ((self.element.order + 1) ** 2 * rate)
+        return 4 / ((self.element.order + 1) ** 2 * float((self.operator.speed * faces).max()))
+
+    def _damped(self) -> np.ndarray:
+        require_damping(self.operator.flux)
+        Z, (a, _, c, _) = self.operator.impedance[:, None], self.operator.weights
+        stiffness = 2 * np.maximum(a * Z, c / Z)
+        return self.operator.speed * stiffness.max(axis=1)
 
     def _speeds(self) -> np.ndarray:
         return self.operator.speed

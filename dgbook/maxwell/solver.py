@@ -19,7 +19,7 @@ from dgbook.maxwell.problem import FIELDS, amplitude
 from dgbook.mesh import Mesh
 from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.incoming import Launch
-from dgbook.nodal.linear import LinearSolver
+from dgbook.nodal.linear import LinearSolver, require_damping
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes."""
@@ -130,11 +130,14 @@ class Solver(LinearSolver):
 
         It is the diameter of the smallest inscribed ball over c (N+1)^2, as in ``dgbook.linear``.
         """
-        return float(self._step_sizes().min())
-
-    def _step_sizes(self) -> np.ndarray:
         rate = self.operator.speed * self.operator.face_scale.sum(axis=1)
-        return 4 / ((self.element.order + 1) ** 2 * rate.astype(np.float64))
+        return 4 / ((self.element.order + 1) ** 2 * float(rate.max()))
+
+    def _damped(self) -> np.ndarray:
+        require_damping(self.operator.flux)
+        Z, Zp = self.operator.impedance, self.operator.neighbor_impedance
+        stiffness = 2 * np.maximum(Z, Zp) / (Z + Zp)  # of E where Z is the larger, else of H
+        return self.operator.speed * stiffness.max(axis=1)
 
     def _speeds(self) -> np.ndarray:
         return self.operator.speed

@@ -7,6 +7,9 @@ there are none, so that the integral over a step is known at its beginning,
 
     Q = h u + h^2/2 V u + ... + h^(N+1)/(N+1)! V^N u.
 
+A step h is stable where what the upwind flux damps at a rate r keeps r h < 2, see `damping`; of all
+shapes and orders tried the longest stable step was 2.0 to 2.9 over the largest r.
+
 Since the flux is linear, what goes through a face during a step is the flux of both sides' Q. Where
 the neighbor's steps are twice as long, it is that of half of its step; where they are half as long,
 that of the sum of two. Both sides take the same integrals, so that nothing is lost between them.
@@ -29,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from dgbook.element import NodalElement
 from dgbook.mesh import Mesh, along_a_curve
 from dgbook.time import steps
 
@@ -90,6 +94,36 @@ def graded(neighbors: np.ndarray, number: np.ndarray) -> np.ndarray:
         if np.array_equal(lower, number):
             return number
         number = lower
+
+
+def damping(element: NodalElement, face_scale: np.ndarray) -> np.ndarray:
+    """A bound of the rate at which upwind fluxes of speed 1 damp what is in each element, (K,).
+
+    The rate is the largest eigenvalue of sum_f Fs_f M^-1 M_f, with the mass matrices of the element
+    and its faces: a convex function of the Fs, and the same for all permutations of the faces. No
+    face is larger than the other three together, so that the Fs over their sum are in the
+    octahedron whose corners have two faces of 1/2. There the function is not above the linear
+    interpolation between its center and its corners.
+
+    Parameters
+    ----------
+    element : NodalElement
+        A tetrahedron.
+    face_scale : (K, 4)
+        Fs.
+    """
+    root = np.linalg.cholesky(element.mass)
+    lifts = element.lift.reshape(element.Np, 4, element.Nfp)
+    forms = []  # R^-1 M_f R^-T with M = R R^T, of which M^-1 M_f has the eigenvalues
+    for f in range(4):
+        face_mass = np.zeros_like(element.mass)
+        face_mass[:, element.face_nodes[f]] = element.mass @ lifts[:, f]
+        forms.append(np.linalg.solve(root, np.linalg.solve(root, face_mass).T))
+    center, corner = (np.linalg.eigvalsh(sum(some) / len(some))[-1] for some in (forms, forms[:2]))
+    total = face_scale.astype(np.float64).sum(axis=1)
+    shares = face_scale / total[:, None]
+    outward = 2 * np.abs(shares[:, :1] + shares[:, 1:] - 0.5).sum(axis=1)  # 0 to 1
+    return total * (center + outward * (corner - center))
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ class NodalSolver(ABC):
         self,
         u: np.ndarray,
         t_end: float,
-        dt: float | None = None,
+        dt: float | str | None = None,
         t: float = 0.0,
         progress: bool = False,
         observe: Callable[[float, np.ndarray], None] | None = None,
@@ -246,8 +246,12 @@ class NodalSolver(ABC):
         u : (n, K, Np) array
             The state at time t; it is not changed.
         t_end : float
-        dt : float, optional
-            The longest step; the interval is divided evenly. If not given, that of the family's
+        dt : float or "local", optional
+            The longest step; the interval is divided evenly. "local", for Maxwell's and the
+            acoustic equations on processor cores, gives each element steps of its own, where these
+            are expected to be faster than global ones: see `dgbook.nodal.local`, and
+            `LinearSolver.local_steps` for what is chosen. A step is then one after which all
+            elements are at the same time again. If not given, that of the family's
             ``stable_dt``. Linear equations take ``accurate_dt()`` if it is shorter, and
             ``cfl_dt()`` where that needs fewer than 50 steps, since to find the longest stable step
             costs 20 to 100 right-hand sides; give ``dt=solver.stable_dt()`` to runs in many short
@@ -268,7 +272,9 @@ class NodalSolver(ABC):
         ------
         ValueError
             If the times or the step are not finite or not in order, u has another shape or is not
-            finite, or `every` is not positive.
+            finite, `every` is not positive, or there are no local steps for this problem.
+        RuntimeError
+            For local steps on a GPU, which has no kernels for them.
         BlowUpError
             If a state is not finite, or has an energy that it cannot have.
         """

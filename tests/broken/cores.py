@@ -50,8 +50,8 @@ MISTAKES = [
     Mistake(
         "maxwell",
         "the lift is that of the first face",
-        "lifts + f * Np * Nfp, work, flux",
-        "lifts + 0 * Np * Nfp, work, flux",
+        "of + f * Np * Nfp, work,",
+        "of + 0 * Np * Nfp, work,",
     ),
     Mistake(
         "maxwell",
@@ -80,14 +80,14 @@ MISTAKES = [
     Mistake(
         "acoustics",
         "the neighbor's nodes are mine",
-        "p, X = gather(u, 0, places, here)",
+        "p, X = gather(u, shift, places, here)",
         "p, X = load(u, mine)",
     ),
     Mistake(
         "acoustics",
         "density in place of its reciprocal",
-        "[rst_xyz, kappa, 1 / rho]",
-        "[rst_xyz, kappa, rho]",
+        "1 / operator.rho.astype",
+        "operator.rho.astype",
     ),
     Mistake(
         "linear",

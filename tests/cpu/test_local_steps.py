@@ -15,8 +15,9 @@ from runs import at_step
 
 from dgbook import acoustics, linear, maxwell, parallel
 from dgbook.cli.main import main
+from dgbook.element import NodalElement
 from dgbook.lab.measuring import on_cores
-from dgbook.mesh import box, face_vertices
+from dgbook.mesh import box, face_vertices, geometric_factors
 from dgbook.mesh.build import build
 from dgbook.nodal.linear import LOCAL
 from dgbook.nodal.local import (
@@ -26,6 +27,7 @@ from dgbook.nodal.local import (
     Given,
     HostLocalSteps,
     choose,
+    damping,
     ending,
     graded,
     layout,
@@ -69,9 +71,14 @@ def _faces(mesh):
     }
 
 
+def limits_of(solver):
+    """The longest step of each element."""
+    return LOCAL / (solver._damped() * damping(solver.element, solver.operator.face_scale))
+
+
 def clusters_of(solver, last=None, dt=None):
     """Clusters of the longest steps, up to a last one; with another smallest step if given."""
-    limits = LOCAL[solver.element.order - 1] * solver._step_sizes()
+    limits = limits_of(solver)
     number = np.floor(np.log2(limits / limits.min()) + 1e-12).astype(int)
     number = graded(solver.mesh.neighbors, number)
     if last is not None:
@@ -108,7 +115,7 @@ def test_neighbors_are_at_most_one_cluster_apart():
 def test_no_element_steps_beyond_its_limit():
     mesh = stretched(4)
     solver = maxwell.Solver(mesh, 1, device="reference")
-    limits = LOCAL[0] * solver._step_sizes()
+    limits = limits_of(solver)
     choice = choose(mesh, limits, 1.0, FREE, 14, 1e-3)
     number, clusters = choice.clusters.number, choice.clusters
     assert (clusters.dt * 2.0**number <= limits * (1 + 1e-9)).all()
@@ -120,9 +127,42 @@ def test_no_element_steps_beyond_its_limit():
     assert choice.work == choice.count * clusters.updates
 
 
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_what_damps_is_bounded(order):
+    """By eigenvalues of each element's matrix: of all shapes from above, and not by far."""
+    random = np.random.default_rng(0)
+    corners = random.standard_normal((200, 4, 3)) * [1.0, 1.0, 0.1]
+    corners[..., 0] += 20 * np.arange(200)[:, None]
+    mesh = build(corners.reshape(-1, 3), np.arange(800).reshape(-1, 4), reorient=True)
+    element, Fs = NodalElement(3, order), geometric_factors(mesh).face_scale
+    lifts = element.lift.reshape(element.Np, 4, -1)
+    inward = np.zeros((4, element.Np, element.Np))
+    for f, nodes in enumerate(element.face_nodes):
+        inward[f][:, nodes] = lifts[:, f]
+    true = np.linalg.eigvals(np.einsum("kf,fij->kij", Fs, inward)).real.max(axis=1)
+    bound = damping(element, Fs)
+    assert (bound > true * (1 - 1e-10)).all()
+    assert (bound < 1.3 * true).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 0.02), (0.05, 0.05, 1)])
+def test_the_longest_step_is_not_far_from_what_is_stable(shape):
+    """Noise never grows with it, and does with 1.6 times as long a step."""
+    mesh = box((1, 1, 1), upper=shape)
+    for family in (maxwell, acoustics):
+        solver = family.Solver(mesh, 2, device="reference")
+        for share, stable in ((1.0, True), (1.6, False)):
+            clusters = Clusters(np.zeros(mesh.K, int), share * float(limits_of(solver).min()))
+            u = noise(solver)
+            steps = HostLocalSteps(solver, u, clusters)
+            for _ in range(200):
+                steps.step(0.0)
+            assert (solver.energy(steps.download()) < solver.energy(u)) == stable
+
+
 def test_costly_launches_and_short_runs_merge_clusters():
     mesh = stretched(4)
-    limits = LOCAL[0] * maxwell.Solver(mesh, 1, device="reference")._step_sizes()
+    limits = limits_of(maxwell.Solver(mesh, 1, device="reference"))
     free = choose(mesh, limits, 1.0, FREE, 14, 1e-3).clusters
     smallest = float(limits.min())
     short = choose(mesh, limits, 1.5 * smallest, FREE, 14, 1e-3)
@@ -143,7 +183,7 @@ def test_which_steps_end_with_a_tick():
 @pytest.mark.parametrize("lanes", [1, 4])
 def test_neighbors_are_found_where_they_write(lanes):
     """Of each cluster and tick: what is read is what the neighbor has written for these steps."""
-    mesh = stretched(3, periodic=True)
+    mesh = stretched(3, 60.0, periodic=True)
     number = clusters_of(maxwell.Solver(mesh, 1, device="reference")).number
     made, last = layout(mesh, number, lanes), int(number.max())
     places = np.flatnonzero(made.order >= 0)
@@ -187,7 +227,7 @@ def test_order_of_accuracy(order):
         mesh = box((n, n, n))
         solver = maxwell.Solver(mesh, order, device="cpu")
         number = graded(mesh.neighbors, (3 * solver.x[0].mean(axis=1)).astype(int))
-        periods = math.ceil(0.5 / (LOCAL[order - 1] * solver.cfl_dt()))
+        periods = math.ceil(0.5 / limits_of(solver).min())
         clusters = Clusters(number, 0.5 / periods / 2 ** number.max())
         assert clusters.last == 2
         u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.0))
@@ -200,7 +240,7 @@ def test_order_of_accuracy(order):
 def test_energy_never_grows(family, order):
     """Of noise, which has a part of every mode that could grow."""
     mesh = stretched(2, 9.0)
-    matter = np.random.default_rng(2).uniform(0.5, 2.0, (2, mesh.K))
+    matter = 10.0 ** np.random.default_rng(2).uniform(-1, 1, (2, mesh.K))
     names = ("epsilon", "mu") if family is maxwell else ("kappa", "rho")
     given = dict(zip(names, matter, strict=True))
     solver = family.Solver(mesh, order, device="reference", **given)
@@ -219,7 +259,7 @@ def test_energy_never_grows(family, order):
 @pytest.mark.parametrize("family", [maxwell, acoustics])
 def test_what_one_side_loses_the_other_gains(family):
     """Where nothing can leave, integrals of D and B, or of p / kappa and rho v, stay."""
-    mesh = stretched(3, periodic=True)
+    mesh = stretched(3, 60.0, periodic=True)
     for device in ("reference", "cpu"):
         solver = family.Solver(mesh, 2, device=device)
         u, clusters = noise(solver), clusters_of(solver)
@@ -307,6 +347,43 @@ def test_kernels_do_what_is_defined(family, order, dtype, options):
     assert np.abs(found - expected).max() < 400 * scale
 
 
+def _whole_for_half(made):
+    weights = made.weights.reshape(-1, 3)
+    weights[:, 2] = weights[:, 1]
+
+
+def _same_table(made):
+    blocks = made.groups[0]
+    later = blocks * made.faces * made.Nfp * made.L
+    rows = made.places[:later].reshape(blocks, -1)
+    made.places[later:] = rows[made.layout.longer >= 0].ravel()
+
+
+def _one_term_less(made):
+    weights = made.weights.reshape(made.layout.cluster.max() + 1, -1, 3)
+    weights[:, -1] = 0
+
+
+MISTAKES = {
+    "half a step counts as a whole one": _whole_for_half,
+    "neighbors of longer steps are met where they were before": _same_table,
+    "the expansion ends a term too soon": _one_term_less,
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_wrong_kernels_are_refused(mistake):
+    ours, truth = cases(maxwell, 3, "float64")
+    clusters, u = clusters_of(truth), noise(truth)
+    launcher = ours._local_launcher(clusters)
+    mistake(launcher)
+    steps = DeviceLocalSteps(ours, launcher, u, clusters)
+    for n in range(2):
+        steps.step(n * clusters.period * clusters.dt)
+    expected = after(truth, u, clusters, 2)
+    assert np.abs(steps.download() - expected).max() > 1e-6 * np.abs(expected).max()
+
+
 # --------------------------------------------------------------------------------------- the runs
 
 
@@ -338,8 +415,8 @@ def test_on_a_uniform_mesh_global_steps_are_taken():
     solver = maxwell.Solver(box((2, 2, 2)), 2, device="reference")
     u = noise(solver)
     with pytest.warns(UserWarning, match=r"global time steps: local ones .* \d\.\d times as long"):
-        found = solver.run(u, 0.05, "local")
-    assert np.array_equal(found, solver.run(u, 0.05))
+        found = solver.run(u, 0.5, "local")
+    assert np.array_equal(found, solver.run(u, 0.5))
 
 
 def test_what_is_not_offered_is_refused():
@@ -351,10 +428,13 @@ def test_what_is_not_offered_is_refused():
     with pytest.raises(ValueError, match=r"dt = 'local'; allowed: a number"):
         other.run(np.zeros((2, 4, 3)), 1.0, "local")
     solver = maxwell.Solver(mesh, 1, device="reference")
-    with pytest.raises(ValueError, match=r"dt = 'lokal'; allowed: a number"):
-        solver.run(noise(solver), 1.0, "lokal")
+    with pytest.raises(ValueError, match=r"dt = 'global'; allowed: a number"):
+        solver.run(noise(solver), 1.0, "global")
     with pytest.raises(ValueError, match="t_end = -1"):
         solver.run(noise(solver), -1.0, "local")
+    solver = maxwell.Solver(mesh, 1, device="simulator")
+    with pytest.raises(RuntimeError, match=r"on device 'simulator'.*allowed: device='cpu'"):
+        solver.run(noise(solver), 1.0, "local")
     parts = parallel.Solver(
         lambda piece: maxwell.Solver(piece.mesh, 1, device="reference"), box((2, 2, 2)), 2
     )

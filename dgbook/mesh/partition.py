@@ -185,26 +185,30 @@ def rows_by_metis(columns: np.ndarray, parts: int) -> np.ndarray:
     RuntimeError
         If pymetis is not installed.
     """
-    graph = [np.setdiff1d(row, i).tolist() for i, row in enumerate(columns)]
-    return _of_graph(graph, "METIS")(parts)
+    rows, nb = columns.shape
+    pairs = np.stack([np.repeat(np.arange(rows), nb), columns.ravel()], axis=1)
+    return _of_graph(_adjacency(pairs, rows), "METIS")(parts)
 
 
 def _part_graph(mesh: Mesh, asked: str, otherwise: str = "") -> Callable[[int], np.ndarray]:
     """A function of the number of parts that asks METIS for the part of each element."""
-    return _of_graph(_adjacency(mesh), asked, otherwise)
+    pairs = face_pairs(mesh)[:, [0, 2]]
+    graph = _adjacency(np.concatenate([pairs, pairs[:, ::-1]]), mesh.K)
+    return _of_graph(graph, asked, otherwise)
 
 
 def _of_graph(
-    graph: list[list[int]], asked: str, otherwise: str = ""
+    graph: tuple[np.ndarray, np.ndarray], asked: str, otherwise: str = ""
 ) -> Callable[[int], np.ndarray]:
-    """The same of the nodes of a graph."""
+    """The same of the nodes of a graph, given as by `_adjacency`."""
     try:
         import pymetis
     except ImportError as error:
         raise RuntimeError(
             f"{asked} needs pymetis, which is not installed: pip install pymetis{otherwise}"
         ) from error
-    return lambda parts: np.array(pymetis.part_graph(parts, adjacency=graph)[1], np.int32)
+    adjacency = pymetis.CSRAdjacency(*graph)
+    return lambda parts: np.array(pymetis.part_graph(parts, adjacency)[1], np.int32)
 
 
 def _metis(mesh: Mesh, size: int) -> np.ndarray:
@@ -222,10 +226,13 @@ def _metis(mesh: Mesh, size: int) -> np.ndarray:
     )
 
 
-def _adjacency(mesh: Mesh) -> list[list[int]]:
-    """The neighbors of each element, without itself and without repetitions, as METIS wants."""
-    pairs = face_pairs(mesh)[:, [0, 2]]
-    pairs = np.unique(np.concatenate([pairs, pairs[:, ::-1]]), axis=0)
+def _adjacency(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the neighbors of each of n nodes begin, and all neighbors, ascending, as METIS wants.
+
+    Of `pairs`, (m, 2) ints in both directions, repetitions and those of a node with itself are
+    left out.
+    """
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    starts = np.searchsorted(pairs[:, 0], np.arange(1, mesh.K))
-    return [row.tolist() for row in np.split(pairs[:, 1], starts)]
+    node, neighbor = np.divmod(np.unique(pairs[:, 0] * np.int64(n) + pairs[:, 1]), n)
+    starts = np.searchsorted(node, np.arange(n + 1))
+    return starts.astype(np.int32), neighbor.astype(np.int32)

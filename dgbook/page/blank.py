@@ -209,7 +209,7 @@ def _called(
     if have.shape != want.shape:
         words = f"The shape of the result is `{have.shape}` and should be `{want.shape}`."
         return Verdict("wrong", "Not quite.", words)
-    rounding = 50 * np.finfo(float).eps * np.abs(want).max(initial=0)
+    rounding = 200 * np.finfo(float).eps * np.abs(want).max(initial=0)
     bad = ~(np.abs(have - want) <= rounding)
     if not bad.any():
         values = "the value" if want.size == 1 else f"all {want.size} values"

@@ -108,12 +108,12 @@ def test_blanks_are_blank_and_solutions_are_right(verdict, name: str) -> None:
 
 @pytest.mark.parametrize("name", BLANKS[1:])
 def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str) -> None:
-    """A solution is right to a fifth of what the check allows."""
+    """A solution is right to a tenth of what the check allows."""
     from dgbook.page import blank
 
     precise = np.finfo(float)
     monkeypatch.setattr(
-        blank.np, "finfo", lambda kind: type("Fifth", (), {"eps": precise.eps / 5}), raising=True
+        blank.np, "finfo", lambda kind: type("Tenth", (), {"eps": precise.eps / 10}), raising=True
     )
     assert verdict(name, defining(name, blank=False)).kind == "right"
 

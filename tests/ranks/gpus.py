@@ -1,5 +1,7 @@
 """What each rank of tests/gpu/test_parallel_gpu.py does, started by mpiexec: one GPU for each."""
 
+import sys
+
 import numpy as np
 from mpi4py import MPI
 from parallel_cases import DT, case, mesh_of, start, whole
@@ -35,6 +37,7 @@ for family, settings, traces in KINDS:
             np.testing.assert_array_equal(found, expected)
         else:
             np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(u).max())
+        print(family, settings, traces, "agree", file=sys.stderr, flush=True)
 done = COMM.gather(COMM.Get_rank())
 if done:
     print("ranks", *done, "agreed", flush=True)

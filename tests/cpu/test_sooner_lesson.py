@@ -1,0 +1,113 @@
+"""Lesson 8c: its blanks take the right answers, in any spelling, and tell likely mistakes."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dgbook.page import check_function
+from dgbook.time.stability import polynomial
+
+CHAPTER = Path(__file__).parents[2] / "chapters" / "08c_sooner_not_only_faster.ipynb"
+NOTEBOOK = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+CELLS = ["".join(cell["source"]) for cell in NOTEBOOK if cell["cell_type"] == "code"]
+PROSE = "".join("".join(cell["source"]) for cell in NOTEBOOK)
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    names = {}
+    exec(next(cell for cell in CELLS if "tasks = {" in cell), names)
+    return names["tasks"]
+
+
+ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right
+    "growth": {
+        ("+ ...",): {
+            ("+ z * u",): True,
+            ("+ z",): False,
+            ("+ u",): False,
+            ("+ z * res",): False,
+            ("+ b * z * u",): False,
+        }
+    },
+    "longest_step": {
+        ("if ...:",): {
+            ("if abs(R).max() <= 1 + 1e-10:",): True,
+            ("if (abs(R) <= 1 + 1e-10).all():",): True,
+            ("if abs(R).max() > 1 + 1e-10:",): False,
+            ("if abs(R).min() <= 1 + 1e-10:",): False,
+            ("if abs(R.real).max() <= 1 + 1e-10:",): False,
+            ("if dt * abs(eigenvalues).max() <= 4.657:",): False,
+        }
+    },
+    "arnoldi": {
+        ("w - ...", "= ...\n"): {
+            ("w - H[i, k] * V[i]", "= w / H[k + 1, k]\n"): True,
+            ("w - (V[i] @ w) * V[i]", "= w / np.linalg.norm(w)\n"): True,
+            ("w - H[i, k] * V[k]", "= w / H[k + 1, k]\n"): False,
+            ("w - H[i, k]", "= w / H[k + 1, k]\n"): False,
+            ("w - V[i]", "= w / H[k + 1, k]\n"): False,
+            ("w - H[i, k] * V[i]", "= w\n"): False,
+        }
+    },
+    "levels": {
+        ("n, ...",): {
+            ("n, beside + 1",): True,
+            ("n, 1 + beside",): True,
+            ("n, beside",): False,
+            ("n, beside - 1",): False,
+            ("n, 2 * beside",): False,
+            ("n, 99",): False,
+        }
+    },
+    "saving": {
+        ("np.sum(...)",): {
+            ("np.sum(0.5**n)",): True,
+            ("np.sum(1 / 2**n)",): True,
+            ("np.sum(2**n)",): False,
+            ("np.sum(0.5 * n)",): False,
+            ("np.sum(n)",): False,
+            ("np.sum(0.5 ** (n.max() - n))",): False,
+        }
+    },
+}
+CASES = [
+    (function, blanks, answer, right)
+    for function, texts in ANSWERS.items()
+    for blanks, answers in texts.items()
+    for answer, right in answers.items()
+]
+
+
+def verdict(folder, tasks, function, blanks=(), answer=()):
+    """What the check of a function says when its blanks are filled in."""
+    source = next(cell for cell in CELLS if f"def {function}(" in cell and "check_function" in cell)
+    for blank, text in zip(blanks, answer, strict=True):
+        assert source.count(blank) == 1
+        source = source.replace(blank, text)
+    *lines, check = source.rstrip().split("\n")
+    path = folder / "answer.py"  # a check reads the source
+    path.write_text("\n".join([*lines, f"verdict = {check}"]), encoding="utf-8")
+    names = {"np": np, "tasks": tasks, "check_function": check_function}
+    names["growth"] = lambda z, method: np.polyval(polynomial(method)[::-1], z)
+    exec(compile(path.read_text(encoding="utf-8"), path, "exec"), names)
+    return names["verdict"]
+
+
+@pytest.mark.parametrize(("function", "blanks", "answer", "right"), CASES)
+def test_a_blank_takes_its_answers_and_no_mistake(tmp_path, tasks, function, blanks, answer, right):
+    found = verdict(tmp_path, tasks, function, blanks, answer)
+    assert bool(found) == right, found
+    assert found.kind == ("right" if right else "wrong"), found
+
+
+@pytest.mark.parametrize("function", ANSWERS)
+def test_an_open_blank_is_called_so_and_its_solution_is_shown(tmp_path, tasks, function):
+    assert verdict(tmp_path, tasks, function).kind == "blank"
+    ((_, answers),) = ANSWERS[function].items()
+    for text in next(iter(answers)):
+        shown = text.strip().removeprefix("+ ").removeprefix("w - ").removeprefix("= ")
+        shown = shown.removeprefix("if ").removesuffix(":").removeprefix("n, ")
+        assert shown.removeprefix("np.sum(").rstrip(")") in PROSE

@@ -226,7 +226,7 @@ def wire(name: str) -> None:
     """A thin wire in a cube of air: elements of very different sizes, for local time steps.
 
     The wire has the radius 0.01 and the length 1, the cube the edge 2. Boundaries "wire" and
-    "farfield", region "air". Both meshes are for measurements and not kept. The fine one should have
+    "farfield", region "air". Both are for measurements and not kept. The fine one should have
     about a million elements: with sizes 1.12 times as large it had 715,720.
     """
     start()

@@ -21,8 +21,8 @@ from dgbook.nodal.launching import PIECE, pieces
 from dgbook.nodal.local import (
     Choice,
     Clusters,
+    CoreLocalSteps,
     Costs,
-    DeviceLocalSteps,
     HostLocalSteps,
     choose,
     damping,
@@ -251,7 +251,7 @@ class LinearSolver(NodalSolver):
                 stepper = HostLocalSteps(self, u, clusters)
             else:
                 launcher = self._local_launcher(clusters)
-                stepper = DeviceLocalSteps(self, launcher, u, clusters)
+                stepper = CoreLocalSteps(self, launcher, u, clusters)
         return March(stepper, t, clusters.period * clusters.dt, count, done)
 
     def _energies(self, rows: Any) -> np.ndarray:

@@ -24,7 +24,7 @@ SIMULATOR = device("simulator")
 def test_a_trace_system(name, single):
     """Rows of one block, too, go through the kernels; float32 inside, float64 outside."""
     problem = hdg.Poisson(lambda x, y: [1 + x], lambda x, y: [x * y])
-    system = hdg.assemble(problem, box((2, 1)), 1)
+    system = hdg.assemble(problem, box((2, 1)), 1, device="reference")
     tolerance = 1e-9
     options = {"single": single, "restart": 12, "tolerance": tolerance}
     linear = Gmres("simulator", name, **options)

@@ -555,8 +555,8 @@ class EnergyWatch(Watch):
             if not (math.isfinite(energy) and energy <= self.limit):
                 raise BlowUpError(
                     f"the run has blown up: the energy is {energy:.4g} at t = {march.time:.6g}, "
-                    f"and all was well until t = {self.time:.6g}. Allowed are a smaller dt, matter "
-                    "that differs less, and a mesh without slivers; this error's `state` is the "
+                    f"and all was well until t = {self.time:.6g}. A smaller dt, matter that "
+                    "differs less, or a mesh without slivers may help; this error's `state` is the "
                     f"last good one that was kept, of t = {self.kept_time:.6g}",
                     self.kept_time,
                     self.kept,

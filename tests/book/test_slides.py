@@ -26,14 +26,15 @@ LEAST = 0.7  # of the style sheet's sizes that what is too large for a slide may
 # made, which of its pictures are empty, and how far the rows of a film go beyond their column.
 FACTS = """() => {
   document.body.classList.add("measured");
-  const within = ".body :is(p, li, pre, table, img, svg, figure, mjx-math)";
+  const whole_svg = "svg:not(svg svg)";  // a drawing clips what is in it
+  const within = `.body :is(p, li, pre, table, img, ${whole_svg}, figure, mjx-math)`;
   return [...document.querySelectorAll(".slides section section")].map(slide => {
     const whole = slide.getBoundingClientRect();
     const boxes = [...slide.querySelectorAll(within)].map(e => e.getBoundingClientRect());
     const shown = boxes.filter(box => box.width > 1);
     const beyond = shown.map(b => Math.max(b.right - whole.right, b.bottom - whole.bottom));
     const torn = [...slide.querySelectorAll(".dgf-rows")].map(e => e.scrollWidth - e.clientWidth);
-    const drawn = [...slide.querySelectorAll(".picture :is(img, svg, .dgf-rows)")];
+    const drawn = [...slide.querySelectorAll(`.picture :is(img, ${whole_svg}, .dgf-rows)`)];
     return {
       drawn: Math.max(...drawn.map(e => e.getBoundingClientRect().width)),
       kind: slide.dataset.kind,

@@ -150,6 +150,7 @@ def test_a_sweep_says_what_failed_in_which_run(tmp_path: Path, monkeypatch, caps
     monkeypatch.setattr(
         sweep, "kernels", lambda given: chosen.get(given.get("OPENBLAS_CORETYPE"), "Bulldozer")
     )
+    (tmp_path / "pytest.ini").write_text("[pytest]")  # names begin here, wherever the book lies
     (tmp_path / "test_a.py").write_text("import os\ndef test_b(): assert 'FAILS' not in os.environ")
     assert sweep.main([str(tmp_path), "-n", "0"]) == 1
     table = capsys.readouterr().out.splitlines()[1:]

@@ -183,6 +183,8 @@ PARTS: dict[str, Part] = {
     "cpu": pytest("cpu", "tests/cpu", *SPREAD),
     "ranks": pytest("ranks", "tests/ranks"),
 }
+ENDS_ALONE = "cpu"
+"""The part that goes on when others have ended, and so has a worker for each core."""
 # What a part needs of those that run with it.
 AFTER = dict.fromkeys(PARTS.keys() - {"install", "colab"}, "install") | {"browser": "book"}
 # Folders of tests/ by the part that runs them; `make gpu` runs the last.
@@ -229,7 +231,8 @@ def run_parts(names: list[str]) -> dict[str, Result]:
         futures: dict[str, Future] = {}
         for name in names:
             before = futures.get(AFTER.get(name, ""))
-            futures[name] = pool.submit(run_part, name, max(1, CORES // lanes), before)
+            workers = CORES if name == ENDS_ALONE else max(1, CORES // lanes)
+            futures[name] = pool.submit(run_part, name, workers, before)
         try:
             for future in as_completed(futures.values()):
                 (name,) = (name for name in names if futures[name] is future)

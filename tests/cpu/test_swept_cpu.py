@@ -220,7 +220,8 @@ def test_an_answer_is_one_write_without_a_buffer(monkeypatch):
 def test_ranks_that_fail_say_why(no_mpi):
     told = on_ranks(2, TELLS + "tell(1); raise ValueError('oh dear')", None)
     assert next(told) == 1
-    with pytest.raises(RuntimeError, match=r"(?s)2 MPI ranks failed: .*ValueError: oh dear"):
+    # Two ranks that fail at once may write into each other's words.
+    with pytest.raises(RuntimeError, match=r"(?s)2 MPI ranks failed: .*ValueError.*oh dear"):
         list(told)
 
 

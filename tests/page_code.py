@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 from pathlib import Path
+from typing import Any
 
-PAGE = Path(__file__).parents[1] / "chapters" / "how_to_use.md"
+CHAPTERS = Path(__file__).parents[1] / "chapters"
+PAGE = CHAPTERS / "how_to_use.md"
 
 
 def blocks(heading: str, languages: str = "python|cpp") -> list[tuple[str, str]]:
@@ -41,3 +45,22 @@ def write_program(**changes: str) -> dict[str, object]:
     names = execute(export)
     names["folder"].joinpath("main.cu").write_text(main, encoding="utf-8")
     return names
+
+
+def blank_verdict(
+    path: Path, lesson: str, imports: str, name: str, answers: tuple[str, ...]
+) -> Any:
+    """What a lesson says of its blank called `name`, with an answer for each ``...``.
+
+    The program, written to `path`, has these imports, the cell that makes the lesson's tasks, and
+    the blank's.
+    """
+    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
+    cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
+    (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
+    for answer in answers:
+        blank = blank.replace("...", answer, 1)
+    blank = re.sub(r"^check", "said = check", blank, flags=re.M)
+    path.write_text(f"{imports}{tasks}\n\n\n{blank}\n", encoding="utf-8")
+    return runpy.run_path(str(path))["said"]

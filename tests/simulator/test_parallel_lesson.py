@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-import runpy
-from pathlib import Path
-
 import pytest
+from page_code import blank_verdict
 
 pytest.importorskip("pymetis")
-LESSON = Path(__file__).parents[2] / "chapters" / "11c_when_one_gpu_is_not_enough.ipynb"
+LESSON = "11c_when_one_gpu_is_not_enough"
 IMPORTS = "import numpy as np\n"
 OWN, OTHERS = "owner == part", "owner[near] != part"
 TANGENTIAL = "E - np.outer(E @ n, n)"
 GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
-
-
-def verdict(path: Path, name: str, answers: tuple[str, ...]):
-    """What the lesson says of its blank called `name`, with an answer for each ``...``."""
-    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
-    codes = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    (tasks,) = (code for code in codes if code.startswith("# @title Make the task"))
-    (blank,) = (code for code in codes if f"def {name}(" in code and "..." in code)
-    for answer in answers:
-        blank = blank.replace("...", answer, 1)
-    blank = re.sub(r"^check", "said = check", blank, flags=re.M)
-    path.write_text(f"{IMPORTS}{tasks}\n\n\n{blank}\n", encoding="utf-8")
-    return runpy.run_path(str(path))["said"]
 
 
 @pytest.mark.parametrize(
@@ -53,5 +36,5 @@ def verdict(path: Path, name: str, answers: tuple[str, ...]):
     ],
 )
 def test_answers(tmp_path, name, answers, kind, words) -> None:
-    said = verdict(tmp_path / "lesson.py", name, answers)
+    said = blank_verdict(tmp_path / "lesson.py", LESSON, IMPORTS, name, answers)
     assert said.kind == kind and words in said.words, repr(said)

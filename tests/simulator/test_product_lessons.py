@@ -8,6 +8,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from page_code import blank_verdict
 
 CHAPTERS = Path(__file__).parents[2] / "chapters"
 PRODUCT, KRYLOV = "10_a_matrix_product_shaped_like_its_matrix", "10b_krylov_on_a_gpu"
@@ -18,19 +19,6 @@ IMPORTS = (
 WAIT, NONE = "cuda.syncthreads()", "pass"
 MATRIX, INDICES, VECTORS = "w * F * n_b * m**2", "4 * F * n_b", "2 * w * F * m"
 READ, PART = "side_by_side[b * m + j, t]", "X[columns[l, b], j, c]"
-
-
-def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
-    """What the lesson says of its blank called `name`, with an answer for each ``...``."""
-    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
-    cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-    (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
-    (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
-    for answer in answers:
-        blank = blank.replace("...", answer, 1)
-    blank = re.sub(r"^check", "said = check", blank, flags=re.M)
-    path.write_text(f"{IMPORTS}{tasks}\n\n\n{blank}\n", encoding="utf-8")
-    return runpy.run_path(str(path))["said"]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +70,7 @@ def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
     ],
 )  # fmt: skip
 def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:
-    said = verdict(tmp_path / "lesson.py", lesson, name, answers)
+    said = blank_verdict(tmp_path / "lesson.py", lesson, IMPORTS, name, answers)
     assert said.kind == kind and words in said.words, repr(said)
 
 

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
-import runpy
-from pathlib import Path
-
 import pytest
+from page_code import blank_verdict
 
-CHAPTERS = Path(__file__).parents[2] / "chapters"
 TALK, SCHEMES = "11_compute_first_talk_later", "11b_four_schemes_and_three_equations"
 IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_function\n"
 WAIT, NONE = "cuda.syncthreads()", "pass"
 ONCE = "(launch + trip + level)"
 FIT = "65536 // (registers * threads)"
 WAVE = f"132 * threads * min({FIT}, 2048 // threads)"
-
-
-def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
-    """What the lesson says of its blank called `name`, with an answer for each ``...``."""
-    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
-    cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
-    (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
-    (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
-    for answer in answers:
-        blank = blank.replace("...", answer, 1)
-    blank = re.sub(r"^check", "said = check", blank, flags=re.M)
-    path.write_text(f"{IMPORTS}{tasks}\n\n\n{blank}\n", encoding="utf-8")
-    return runpy.run_path(str(path))["said"]
 
 
 @pytest.mark.parametrize(
@@ -70,5 +52,5 @@ def verdict(path: Path, lesson: str, name: str, answers: tuple[str, ...]):
     ],
 )  # fmt: skip
 def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:
-    said = verdict(tmp_path / "lesson.py", lesson, name, answers)
+    said = blank_verdict(tmp_path / "lesson.py", lesson, IMPORTS, name, answers)
     assert said.kind == kind and words in said.words, repr(said)

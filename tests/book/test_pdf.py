@@ -76,8 +76,10 @@ def test_solutions_are_open_and_nothing_waits_for_a_click(document: BeautifulSou
 
 def test_a_player_says_which_frame_it_shows(document: BeautifulSoup) -> None:
     """In place of sliders stand their values; eight strides have one frame each."""
-    player, film = document.select(".dg-player")
-    assert "step through this film" in film.select_one("p.dg-frame").get_text()
+    player, *films = document.select(".dg-player")
+    assert len(films) == 2
+    for film in films:
+        assert "step through this film" in film.select_one("p.dg-frame").get_text()
     assert player.select_one("p.dg-frame").get_text().startswith("stride = 4: one of 8 frames.")
 
 

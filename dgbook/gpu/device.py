@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+import weakref
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,8 @@ from dgbook.gpu.kernel import HAS_CUPY, HAS_NUMBA_CUDA, cuda, preparing
 KINDS = ("auto", "cuda", "cpu", "reference", "simulator")
 WITH_KERNELS = tuple(kind for kind in KINDS if kind != "reference")
 """Of families whose solvers have no other reference than their tests."""
+MESSAGES = -1
+"""The number of the stream in which messages travel."""
 INSTALL = "in the repository pip install '.[cuda12]' or '.[cuda13]', what fits your driver"
 
 
@@ -126,12 +129,13 @@ class Device:
             stream.begin_capture()
             step()
             graph = stream.end_capture()
-        graph.upload()
+        recording = _executable(graph)
 
         def replay(arrays_of: Callable[[], None] = step) -> None:
             # The recording holds addresses only: with `step` its arrays stay alive.
-            graph.launch()
+            _driver("cuGraphLaunch", recording, cupy.cuda.get_current_stream().ptr)
 
+        weakref.finalize(replay, _driver, "cuGraphExecDestroy", recording).atexit = False
         return replay
 
     def concurrently(self, *functions: Callable[[], None]) -> None:
@@ -139,7 +143,8 @@ class Device:
 
         What was launched before is done before any of them begins, and what is launched afterwards
         begins after all of them: the streams fork and join, also inside of `capture`, where they
-        become branches of the graph. On the CPU and the simulator one runs after the other.
+        become branches of the graph. All but the first function's have precedence where blocks wait
+        for a multiprocessor. On the CPU and the simulator one runs after the other.
         """
         if self.kind != "cuda":
             for function in functions:
@@ -175,7 +180,7 @@ class Device:
         import cupy
 
         here = cupy.cuda.get_current_stream()
-        stream = _side_stream(cupy.cuda.Device().id, 0, priority=-1)
+        stream = _side_stream(cupy.cuda.Device().id, MESSAGES)
         stream.wait_event(here.record(cupy.cuda.Event(disable_timing=True)))
         with stream:
             function(stream.ptr)
@@ -306,11 +311,35 @@ def _subtract() -> Any:
 
 
 @lru_cache
-def _side_stream(device_id: int, number: int, priority: int = 0) -> Any:
-    """One of the streams that are used beside the current one; lower numbers have priority."""
+def _side_stream(device_id: int, number: int) -> Any:
+    """One of the streams beside the current one, whose launches have precedence before its own."""
     import cupy
 
-    return cupy.cuda.Stream(non_blocking=True, priority=priority)
+    return cupy.cuda.Stream(non_blocking=True, priority=-1)
+
+
+def _executable(graph: Any) -> Any:
+    """A recording that keeps to the priorities of the streams it was recorded in.
+
+    CuPy's own does not: there the interior of a part would keep messages and its edge waiting.
+    """
+    import cupy
+    from cuda.bindings import driver
+
+    flag = driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+    recording = _driver("cuGraphInstantiate", graph.graph, int(flag))
+    _driver("cuGraphUpload", recording, cupy.cuda.get_current_stream().ptr)
+    return recording
+
+
+def _driver(name: str, *arguments: Any) -> Any:
+    """Call a function of CUDA's driver and return what it gives, if anything."""
+    from cuda.bindings import driver
+
+    result, *given = getattr(driver, name)(*arguments)
+    if result != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"{name}: {result.name}")
+    return given[0] if given else None
 
 
 def versions() -> dict[str, str]:

@@ -13,6 +13,7 @@ from dgbook.maxwell.cores import Cores, LocalSteps
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
 from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
 from dgbook.maxwell.launch.incident import launches
+from dgbook.maxwell.launch.local import LocalLauncher
 from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape, PaperPlan, faster_basis
 from dgbook.maxwell.problem import FIELDS, amplitude
@@ -95,6 +96,7 @@ class Solver(LinearSolver):
     reference = reference
     cores = Cores
     local_cores = LocalSteps
+    local_stage = LocalLauncher
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ from dgbook.nodal.local import (
     damping,
 )
 from dgbook.nodal.local_cores import LocalCores
+from dgbook.nodal.local_device import DeviceLocalSteps, LocalStage
 from dgbook.nodal.solving import (
     DeviceStepper,
     HostStepper,
@@ -81,9 +82,12 @@ class LinearSolver(NodalSolver):
         Of `METHODS`: the coefficients A, B and C, and `advance`.
     local_cores : type
         The family's launcher of local time steps on processor cores, if it has one.
+    local_stage : type
+        And that on a GPU.
     """
 
     local_cores: ClassVar[type[LocalCores]]
+    local_stage: ClassVar[type[LocalStage]]
 
     def __init__(
         self, mesh: Mesh, order: int, dtype: str, device: Device | str, method: str
@@ -114,9 +118,10 @@ class LinearSolver(NodalSolver):
         """
         check_number("local")
 
-    def _local_launcher(self, clusters: Clusters) -> LocalCores:
-        """The launcher of local time steps on processor cores."""
-        return self.local_cores(self.operator, self.device, clusters)
+    def _local_launcher(self, clusters: Clusters) -> LocalCores | LocalStage:
+        """The launcher of local time steps."""
+        make = self.local_cores if self.device.kind == "cpu" else self.local_stage
+        return make(self.operator, self.device, clusters)
 
     def _launches(self) -> Sequence[Launch] | None:
         """What evaluates incoming fields on the device, see `Incoming`."""
@@ -203,15 +208,8 @@ class LinearSolver(NodalSolver):
         ------
         ValueError
             If the family has none, the flux is the central one, or the mesh is in parts.
-        RuntimeError
-            On a device for which there are no kernels.
         """
         rates = self._damped()
-        if not self.device.is_host:
-            raise RuntimeError(
-                f"dt = 'local' on device {self.device.kind!r}: its kernels are for processor "
-                "cores; allowed: device='cpu' or 'reference', or another dt"
-            )
         if self.mesh.ghosts:
             check_number("local")
         limits = LOCAL / (rates * damping(self.element, self.operator.face_scale))
@@ -250,8 +248,9 @@ class LinearSolver(NodalSolver):
             if self.device.kind == "reference":
                 stepper = HostLocalSteps(self, u, clusters)
             else:
-                launcher = self._local_launcher(clusters)
-                stepper = CoreLocalSteps(self, launcher, u, clusters)
+                launcher, on_cores = self._local_launcher(clusters), self.device.kind == "cpu"
+                kernels = CoreLocalSteps if on_cores else DeviceLocalSteps
+                stepper = kernels(self, launcher, u, clusters)
         return March(stepper, t, clusters.period * clusters.dt, count, done)
 
     def _energies(self, rows: Any) -> np.ndarray:

@@ -71,6 +71,11 @@ UPDATE = 1.6
 PASS, GIVEN = 4_000, 30_000
 """Numbers of a state that a stage could treat while a pass over elements begins, and while Python
 evaluates what comes in."""
+GPU_UPDATE = 2.0
+"""What a Taylor step of an element costs on a GPU, in Runge-Kutta stages."""
+GPU_PASS, GPU_GIVEN = 2_500, 100_000
+"""On a GPU, in numbers per multiprocessor: what a stage could treat while a launch in a recording
+begins and its threads wait for memory, and while Python evaluates what comes in."""
 
 
 class LinearSolver(NodalSolver):
@@ -218,9 +223,16 @@ class LinearSolver(NodalSolver):
         usual = USUAL[min(self.element.order, len(USUAL)) - 1] * shortest * reach / REACH
         usual = max(shortest, min(usual, self.accurate_dt()))
         numbers = len(self.fields) * self.element.Np
-        launch = PASS + GIVEN * bool(self.operator.sources)
-        costs = Costs(UPDATE, launch / numbers)
+        costs = self._costs(numbers)
         return choose(self.mesh, limits, span, costs, len(self.method.A), usual)
+
+    def _costs(self, numbers: int) -> Costs:
+        """What local steps cost on this device; elements have so many numbers."""
+        sources = bool(self.operator.sources)
+        if self.device.is_host:
+            return Costs(UPDATE, (PASS + GIVEN * sources) / numbers)
+        launch = (GPU_PASS + GPU_GIVEN * sources) * (self.device.multiprocessors or 1)
+        return Costs(GPU_UPDATE, launch / numbers)
 
     def march(
         self,

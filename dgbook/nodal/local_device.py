@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +13,17 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
 from dgbook.nodal.fused import SPARE, ElementByElement, NodalShape, lengthened
-from dgbook.nodal.kernels.regions import NOWHERE
+from dgbook.nodal.kernels.taylor import NOWHERE
 from dgbook.nodal.local import Clusters, Layout, ending, given_to, layout, taylor_sums
 from dgbook.nodal.trace import WAYS, Trace
 
 MOST_THREADS = 256
 """Of a block, where an element has fewer nodes."""
+INPUTS = (
+    *("now", "later", "groups", "opposite", "tangents", "face_nodes", "geometry", "boundary"),
+    *("levels", "weights", "derivative", "lift", "vandermonde"),
+)
+"""Arrays in the order of the kernel's arguments, behind those that change."""
 
 
 class LocalStage(ElementByElement):
@@ -37,11 +42,11 @@ class LocalStage(ElementByElement):
     shape : NodalShape
     clusters : Clusters
     element : NodalElement
+    size : int
+        Numbers of an element in a region.
 
     Attributes
     ----------
-    inputs : tuple of str
-        Arrays in the order of the kernel's arguments, behind those that change.
     rows : int
         Elements of a block.
 
@@ -51,8 +56,6 @@ class LocalStage(ElementByElement):
         For a mesh too large for 32-bit indices, or elements too large for shared memory.
     """
 
-    inputs: ClassVar[tuple[str, ...]]
-
     def __init__(
         self,
         operator: Any,
@@ -60,6 +63,7 @@ class LocalStage(ElementByElement):
         shape: NodalShape,
         clusters: Clusters,
         element: NodalElement,
+        size: int,
     ) -> None:
         super().__init__(operator, device, shape.dtype)
         self.shape, self.element = shape, element
@@ -67,7 +71,7 @@ class LocalStage(ElementByElement):
         self.order = self.layout.order
         K, N = operator.mesh.K, element.order
         self.size = (K + SPARE) * shape.fields * shape.Np
-        region = (self.layout.region + SPARE) * self._in_region()
+        region = (self.layout.region + SPARE) * size
         self._check_indices(region)
         self.integrals = tuple(device.zeros(region, self.real) for _ in range(2))
 
@@ -84,6 +88,7 @@ class LocalStage(ElementByElement):
             "levels": np.array([space_dimension(3, N - j) for j in range(N + 1)]),
         }
         reals = {
+            "tangents": self._tangents(),
             "geometry": lengthened(geometry[self.order]),
             "boundary": np.append(boundary, 0.0),  # no array is empty
             "weights": taylor_sums(N, clusters),
@@ -91,7 +96,7 @@ class LocalStage(ElementByElement):
             "lift": (to_modes @ element.lift).T,
             "vandermonde": to_nodes.T,
         }
-        self.arrays = self._on_device(integers, reals | self._tables())
+        self.arrays = self._on_device(integers, reals)
         self._load(usual_rows(shape))
 
     def _load(self, plan: int) -> None:
@@ -115,17 +120,13 @@ class LocalStage(ElementByElement):
     def _described(self) -> tuple[np.ndarray, np.ndarray]:
         """What describes elements, (K, ...), and boundary faces, (nb, ...)."""
 
-    @abstractmethod
-    def _in_region(self) -> int:
-        """Numbers of an element in a region."""
-
     def _derivative(self) -> np.ndarray:
         """Derivatives of nodal values, (3, Np, Np), as the equations have them."""
         return self.element.derivative
 
-    def _tables(self) -> dict[str, np.ndarray]:
-        """Other arrays of real numbers, by name."""
-        return {}
+    def _tangents(self) -> np.ndarray:
+        """Of each way to meet, where the flux needs them."""
+        return np.zeros(1)
 
     # -- states ------------------------------------------------------------------------------
 
@@ -164,7 +165,7 @@ class LocalStage(ElementByElement):
             state,
             *self.integrals,
             data,
-            *(self.arrays[name] for name in self.inputs),
+            *(self.arrays[name] for name in INPUTS),
         )
 
 
@@ -190,7 +191,7 @@ def links(made: Layout, trace: Trace) -> np.ndarray:
 
 
 def groups(made: Layout) -> np.ndarray:
-    """Of each place the words of `dgbook.nodal.kernels.regions`, (K, 3)."""
+    """Of each place the words of `dgbook.nodal.kernels.taylor`, (K, 3)."""
     G = len(made.cluster)
     longer = np.where(made.longer >= 0, G + made.longer, NOWHERE)
     shorter = np.where(made.shorter >= 0, G + made.sums + made.shorter, NOWHERE)

@@ -9,17 +9,15 @@ from pathlib import Path
 import meshio
 import numpy as np
 import pytest
-from acoustics_cases import BOUNDARY as SOUND_BOUNDARY
-from maxwell_cases import BOUNDARY
+from local_cases import after, cases, clusters_of, faces_of, limits_of, noise, stretched
 from runs import at_step
 
 from dgbook import acoustics, linear, maxwell, parallel
 from dgbook.cli.main import main
 from dgbook.element import NodalElement
 from dgbook.lab.measuring import on_cores
-from dgbook.mesh import box, face_vertices, geometric_factors
+from dgbook.mesh import box, geometric_factors
 from dgbook.mesh.build import build
-from dgbook.nodal.linear import LOCAL
 from dgbook.nodal.local import (
     Clusters,
     CoreLocalSteps,
@@ -45,61 +43,13 @@ AIRPLANE = Path(__file__).parents[2] / "chapters" / "meshes" / "aeroplane.msh"
 FREE = Costs(update=1.0, launch=0.0)
 
 
-def stretched(cells, ratio=16.0, periodic=False):
-    """A cube whose elements grow by that ratio in each direction."""
-    mesh = box((cells,) * 3, periodic=periodic)
-    vertices = np.expm1(mesh.vertices * np.log(ratio)) / (ratio - 1)
-    if not periodic:
-        return build(vertices, mesh.elements, _faces(mesh))
-    object.__setattr__(mesh, "vertices", vertices)
-    return mesh
-
-
 def pinched(cells, share=0.95):
     """A uniform cube, but for a few flat elements in its middle."""
     mesh = box((cells,) * 3)
     vertices = mesh.vertices.copy()
     middle = np.linalg.norm(vertices - 0.5, axis=1).argmin()
     vertices[middle, 0] += share / cells
-    return build(vertices, mesh.elements, _faces(mesh))
-
-
-def _faces(mesh):
-    return {
-        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
-        for name, f in mesh.boundary.items()
-    }
-
-
-def limits_of(solver):
-    """The longest step of each element."""
-    return LOCAL / (solver._damped() * damping(solver.element, solver.operator.face_scale))
-
-
-def clusters_of(solver, last=None, dt=None):
-    """Clusters of the longest steps, up to a last one; with another smallest step if given."""
-    limits = limits_of(solver)
-    number = np.floor(np.log2(limits / limits.min()) + 1e-12).astype(int)
-    number = graded(solver.mesh.neighbors, number)
-    if last is not None:
-        number = np.minimum(number, last)
-    return Clusters(number, float(limits.min()) if dt is None else dt)
-
-
-def noise(solver, seed=0):
-    shape = len(solver.fields), solver.mesh.K, solver.element.Np
-    return np.random.default_rng(seed).standard_normal(shape).astype(solver.dtype)
-
-
-def after(solver, u, clusters, periods=1):
-    """The state after some periods, by the definition or by kernels."""
-    if solver.device.kind == "reference":
-        steps = HostLocalSteps(solver, u, clusters)
-    else:
-        steps = CoreLocalSteps(solver, solver._local_launcher(clusters), u, clusters)
-    for n in range(periods):
-        steps.step(n * clusters.period * clusters.dt)
-    return steps.download()
+    return build(vertices, mesh.elements, faces_of(mesh))
 
 
 # ---------------------------------------------------------------------------------------- clusters
@@ -318,16 +268,6 @@ def test_what_comes_in_is_integrated_exactly():
 # ------------------------------------------------------------------------------------ the kernels
 
 
-def cases(family, order, dtype, **options):
-    """The solver by kernels and by the definition, with all conditions and varying matter."""
-    mesh = stretched(2, 25.0)
-    matter = np.random.default_rng(1).uniform(0.5, 2.0, (2, mesh.K))
-    names = ("epsilon", "mu") if family is maxwell else ("kappa", "rho")
-    sides = BOUNDARY if family is maxwell else SOUND_BOUNDARY
-    given = dict(zip(names, matter, strict=True)) | {"boundary": sides} | options
-    return [family.Solver(mesh, order, dtype, device, **given) for device in ("cpu", "reference")]
-
-
 @pytest.mark.parametrize(
     ("family", "order", "dtype", "options"),
     [
@@ -338,7 +278,7 @@ def cases(family, order, dtype, **options):
     ],
 )
 def test_kernels_do_what_is_defined(family, order, dtype, options):
-    ours, truth = cases(family, order, dtype, **options)
+    ours, truth = cases(family, order, dtype, "cpu", **options)
     clusters, u = clusters_of(truth), noise(truth)
     assert clusters.last >= 2
     found, expected = after(ours, u, clusters, 2), after(truth, u, clusters, 2)
@@ -373,7 +313,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_wrong_kernels_are_refused(mistake):
-    ours, truth = cases(maxwell, 3, "float64")
+    ours, truth = cases(maxwell, 3, "float64", "cpu")
     clusters, u = clusters_of(truth), noise(truth)
     launcher = ours._local_launcher(clusters)
     mistake(launcher)

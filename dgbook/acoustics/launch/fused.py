@@ -60,6 +60,16 @@ def boundary(operator: Operator) -> np.ndarray:
     return np.concatenate([operator.mirrors, outward[k, f]], axis=1)
 
 
+def components(operator: Operator, elements: np.ndarray) -> np.ndarray:
+    """Matrices from p and v to p and J grad r_i . v of elements, (elements, 4, 4) float64."""
+    mesh = operator.mesh
+    x = map_derivatives(mesh.vertices, mesh.elements[elements])
+    matrices = np.zeros((len(elements), 4, 4))
+    matrices[:, 0, 0] = 1
+    matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
+    return matrices
+
+
 def _map(operator: Operator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """grad r_i as ``[k, i, d]``, J and sJ, in float64."""
     factors = geometric_factors(operator.mesh)
@@ -137,12 +147,7 @@ class FusedLauncher(NodalStage):
 
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
-        mesh = self.operator.mesh
-        x = map_derivatives(mesh.vertices, mesh.elements[elements])
-        matrices = np.zeros((len(elements), 4, 4))
-        matrices[:, 0, 0] = 1
-        matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
-        return matrices
+        return components(self.operator, elements)
 
     def _in_element(self) -> tuple[int, np.ndarray]:
         shape = self.shape

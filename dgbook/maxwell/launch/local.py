@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from dgbook.gpu import Device, Kernel
-from dgbook.maxwell.kernels.taylor import make_taylor
+from dgbook.maxwell.kernels.local import make_local
 from dgbook.maxwell.launch import fused
 from dgbook.maxwell.plan import FusedShape
 from dgbook.maxwell.reference import Operator
@@ -18,7 +18,7 @@ from dgbook.nodal.local_device import LocalStage
 @lru_cache(maxsize=64)
 def kernel(shape: FusedShape, rows: int) -> Kernel:
     """The kernel, compiled once for equal arguments."""
-    return make_taylor(shape, rows)
+    return make_local(shape, rows)
 
 
 class LocalLauncher(LocalStage):
@@ -33,26 +33,10 @@ class LocalLauncher(LocalStage):
     clusters : Clusters
     """
 
-    inputs = (
-        "now",
-        "later",
-        "groups",
-        "opposite",
-        "tangents",
-        "face_nodes",
-        "geometry",
-        "boundary",
-        "levels",
-        "weights",
-        "derivative",
-        "lift",
-        "vandermonde",
-    )
-
     def __init__(self, operator: Operator, device: Device, clusters: Clusters) -> None:
         element, dtype = operator.element, operator.lift.dtype.name
         shape = FusedShape(element.order, dtype, fused.has_materials(operator))
-        super().__init__(operator, device, shape, clusters, element)
+        super().__init__(operator, device, shape, clusters, element, 6 * shape.even_Np)
 
     def _kernel(self, rows: int) -> Kernel:
         return kernel(self.shape, rows)
@@ -60,11 +44,8 @@ class LocalLauncher(LocalStage):
     def _described(self) -> tuple[np.ndarray, np.ndarray]:
         return fused.geometry(self.operator), fused.boundary(self.operator)
 
-    def _in_region(self) -> int:
-        return 6 * self.shape.even_Np
-
-    def _tables(self) -> dict[str, np.ndarray]:
-        return {"tangents": fused.tangents()}
+    def _tangents(self) -> np.ndarray:
+        return fused.tangents()
 
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 6, 6) float64."""

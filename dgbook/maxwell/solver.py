@@ -11,9 +11,8 @@ from dgbook.gpu import Device
 from dgbook.maxwell import reference
 from dgbook.maxwell.cores import Cores, LocalSteps
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
-from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
+from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan, LocalLauncher
 from dgbook.maxwell.launch.incident import launches
-from dgbook.maxwell.launch.local import LocalLauncher
 from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape, PaperPlan, faster_basis
 from dgbook.maxwell.problem import FIELDS, amplitude

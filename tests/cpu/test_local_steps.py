@@ -3,6 +3,7 @@
 import math
 import signal
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -124,6 +125,15 @@ def test_costly_launches_and_short_runs_merge_clusters():
     dear = choose(mesh, limits, 1.0, Costs(0.0, 1.0), 14, 1e-3)
     assert dear.work == pytest.approx(dear.count * (dear.clusters.period + 1))
     assert dear.clusters.dt == pytest.approx(smallest, rel=0.05)
+
+
+def test_the_cost_of_a_launch_on_a_gpu_is_known():
+    """The same mesh pays on cores; on a GPU it would have to be much larger."""
+    on_cores = maxwell.Solver(pinched(4), 2, device="cpu", method="ndb14")
+    on_gpu = maxwell.Solver(pinched(4), 2, device="simulator", method="ndb14")
+    on_gpu.device = replace(on_gpu.device, multiprocessors=132)
+    assert on_cores.local_steps(0.5).pays
+    assert not on_gpu.local_steps(0.5).pays
 
 
 def test_which_steps_end_with_a_tick():
@@ -372,9 +382,9 @@ def test_what_is_not_offered_is_refused():
         solver.run(noise(solver), 1.0, "global")
     with pytest.raises(ValueError, match="t_end = -1"):
         solver.run(noise(solver), -1.0, "local")
-    solver = maxwell.Solver(mesh, 1, device="simulator")
-    with pytest.raises(RuntimeError, match=r"on device 'simulator'.*allowed: device='cpu'"):
-        solver.run(noise(solver), 1.0, "local")
+    large = maxwell.Solver(mesh, 13, device="simulator")
+    with pytest.raises(ValueError, match=r"order = 13 in float64 .*share \d+ bytes; allowed"):
+        large._local_launcher(Clusters(np.zeros(mesh.K, int), 1e-3))
     parts = parallel.Solver(
         lambda piece: maxwell.Solver(piece.mesh, 1, device="reference"), box((2, 2, 2)), 2
     )

@@ -12,6 +12,7 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.maxwell.kernels.fused import make_fused
+from dgbook.maxwell.kernels.local import make_local
 from dgbook.maxwell.plan import FusedShape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
@@ -25,6 +26,8 @@ from dgbook.nodal.fused import (
     lift_of_faces,
     macros,
 )
+from dgbook.nodal.local import Clusters
+from dgbook.nodal.local_device import LocalStage
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 
@@ -229,3 +232,43 @@ class FusedLauncher(NodalStage):
             for half, x in zip((0, 3), self._bases(self.order[places]), strict=True)
         ]
         return np.moveaxis(np.concatenate(halves, axis=-1), -1, -3)
+
+
+# ------------------------------------------------------------------------------ local time steps
+
+
+@lru_cache(maxsize=64)
+def local_kernel(shape: FusedShape, rows: int) -> Kernel:
+    """The kernel, compiled once for equal arguments."""
+    return make_local(shape, rows)
+
+
+class LocalLauncher(LocalStage):
+    """Taylor steps in clusters, of the upwind flux; components are those of `FusedLauncher`.
+
+    Parameters
+    ----------
+    operator : Operator
+        In either basis.
+    device : Device
+        "cuda" or "simulator".
+    clusters : Clusters
+    """
+
+    def __init__(self, operator: Operator, device: Device, clusters: Clusters) -> None:
+        element, dtype = operator.element, operator.lift.dtype.name
+        shape = FusedShape(element.order, dtype, has_materials(operator))
+        super().__init__(operator, device, shape, clusters, element, 6 * shape.even_Np)
+
+    def _kernel(self, rows: int) -> Kernel:
+        return local_kernel(self.shape, rows)
+
+    def _described(self) -> tuple[np.ndarray, np.ndarray]:
+        return geometry(self.operator), boundary(self.operator)
+
+    def _tangents(self) -> np.ndarray:
+        return tangents()
+
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
+        return components(*bases(self.operator, elements))

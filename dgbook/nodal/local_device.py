@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP
-from dgbook.nodal.fused import SPARE, ElementByElement, NodalShape, lengthened
+from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP, architecture
+from dgbook.gpu.source import CudaKernel
+from dgbook.nodal.fused import (
+    SPARE,
+    ElementByElement,
+    FusedPlan,
+    NodalShape,
+    for_threads,
+    lengthened,
+)
 from dgbook.nodal.kernels.taylor import NOWHERE
 from dgbook.nodal.local import Clusters, Layout, ending, given_to, layout, taylor_sums
 from dgbook.nodal.trace import WAYS, Trace
@@ -21,7 +29,7 @@ MOST_THREADS = 256
 """Of a block, where an element has fewer nodes."""
 INPUTS = (
     *("now", "later", "groups", "opposite", "tangents", "face_nodes", "geometry", "boundary"),
-    *("levels", "weights", "derivative", "lift", "vandermonde"),
+    *("weights", "derivative", "lift", "vandermonde"),
 )
 """Arrays in the order of the kernel's arguments, behind those that change."""
 
@@ -47,8 +55,8 @@ class LocalStage(ElementByElement):
 
     Attributes
     ----------
-    rows : int
-        Elements of a block.
+    plan : FusedPlan
+        Its `elements_inline` is 1, in Numba also `nodes_inline`.
 
     Raises
     ------
@@ -71,13 +79,11 @@ class LocalStage(ElementByElement):
         self.order = self.layout.order
         K, N = operator.mesh.K, element.order
         self.size = (K + SPARE) * shape.fields * shape.Np
-        region = (self.layout.region + SPARE) * size
-        self._check_indices(region)
-        self.integrals = tuple(device.zeros(region, self.real) for _ in range(2))
+        self.region = self.layout.region + SPARE
+        self._check_indices(2 * self.region * size)
+        self.integrals = device.zeros(2 * self.region * size, self.real)
 
         now, later = links(self.layout, operator.trace)
-        to_modes, to_nodes = element.inverse_vandermonde, element.vandermonde
-        derivative = (to_modes @ self._derivative() @ to_nodes)[:, : shape.lower]
         geometry, boundary = self._described()
         integers = {
             "now": lengthened(now),
@@ -92,29 +98,52 @@ class LocalStage(ElementByElement):
             "geometry": lengthened(geometry[self.order]),
             "boundary": np.append(boundary, 0.0),  # no array is empty
             "weights": taylor_sums(N, clusters),
-            "derivative": derivative.transpose(2, 0, 1),
-            "lift": (to_modes @ element.lift).T,
-            "vandermonde": to_nodes.T,
         }
         self.arrays = self._on_device(integers, reals)
-        self._load(usual_rows(shape))
+        language = "numba" if device.kind == "simulator" else self.languages[0]
+        self._load(usual_plan(shape, language))
 
-    def _load(self, plan: int) -> None:
-        """Take a number of elements per block."""
-        shared = 2 * plan * self.shape.fields * self.shape.Np * self.shape.itemsize
-        if shared > STATIC_SHARED_LIMIT or plan * self.shape.Np > MAX_THREADS:
+    def _load(self, plan: FusedPlan) -> None:
+        limit, shared = STATIC_SHARED_LIMIT, self._shared_bytes(plan)
+        if plan.language == "cuda" and self.device.compute_capability:
+            limit = architecture(self.device.compute_capability).shared_block
+        if shared > limit or plan.block(self.shape) > MAX_THREADS:
             raise ValueError(
-                f"order = {self.shape.order} in {self.shape.dtype} with local time steps: {plan} "
-                f"elements of {self.shape.Np} nodes in a block share {shared} bytes; allowed: "
-                f"{STATIC_SHARED_LIMIT}, and {MAX_THREADS} nodes"
+                f"order = {self.shape.order} in {self.shape.dtype} with local time steps: "
+                f"{plan.block(self.shape)} threads share {shared} bytes; allowed: {MAX_THREADS} "
+                f"and {limit}"
             )
-        self.rows, self.kernel = plan, self._kernel(plan)
+        self.plan, self.kernel = plan, self._kernel(plan)
+        self.arrays = self.arrays | self._on_device({}, self._matrices(plan))
+
+    def _matrices(self, plan: FusedPlan) -> dict[str, np.ndarray]:
+        """Of modes, and from and to nodes, as threads read them."""
+        element, shape = self.element, self.shape
+        to_modes, to_nodes = element.inverse_vandermonde, element.vandermonde
+        derivative = (to_modes @ self._derivative() @ to_nodes)[:, : shape.lower].transpose(2, 0, 1)
+        pair = 2 if plan.language == "cuda" else 1
+        columns = np.zeros((padded(shape.Np, pair), 3, shape.lower))
+        columns[: shape.Np] = derivative
+        columns = columns.reshape(-1, pair, 3, shape.lower).transpose(0, 2, 3, 1)
+        lifts = (to_modes @ element.lift).reshape(shape.Np, 4, 1, -1).transpose(1, 3, 2, 0)
+        return {
+            "derivative": np.append(columns, np.zeros(pair)),  # a thread's last mode may be none
+            "lift": np.stack([for_threads(lift, plan, shape) for lift in lifts]),
+            "vandermonde": for_threads(to_nodes.T[:, None], plan, shape),
+        }
+
+    def _shared_bytes(self, plan: FusedPlan) -> int:
+        """Shared memory of a block."""
+        return 2 * plan.rows * self.shape.fields * self.shape.Np * self.shape.itemsize
 
     # -- what a family says ------------------------------------------------------------------
 
+    languages: ClassVar[tuple[str, ...]] = ("numba",)
+    """In which there is a kernel, the fastest first."""
+
     @abstractmethod
-    def _kernel(self, rows: int) -> Kernel:
-        """The kernel for so many elements per block."""
+    def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
+        """The plan's kernel."""
 
     @abstractmethod
     def _described(self) -> tuple[np.ndarray, np.ndarray]:
@@ -158,26 +187,36 @@ class LocalStage(ElementByElement):
 
         Before the first tick, which is that of number 0, there is none to end.
         """
-        count = int(self.layout.ends[last])
+        count, plan = int(self.layout.ends[last]), self.plan
         numbers = tick + 1, count, tick >= 0, begins, self.layout.halves
-        self.kernel[-(-count // self.rows), (self.shape.Np, self.rows)](
-            *map(np.uint32, numbers),
-            state,
-            *self.integrals,
-            data,
-            *(self.arrays[name] for name in INPUTS),
-        )
+        numbers = tuple(map(np.uint32, numbers))
+        arrays = [self.arrays[name] for name in INPUTS]
+        blocks = -(-count // plan.rows)
+        if plan.language == "cuda":
+            block, shared = plan.block(self.shape), self._shared_bytes(plan)
+            faces = np.uint32(self.operator.trace.ghosts)
+            self.kernel[blocks, block, shared](
+                *numbers, np.uint32(self.region), state, self.integrals, data, *arrays, faces
+            )
+        else:
+            half = self.integrals.size // 2
+            regions = self.integrals[:half], self.integrals[half:]
+            block = plan.lanes(self.shape), plan.rows
+            levels = self.arrays["levels"]
+            self.kernel[blocks, block](*numbers, state, *regions, data, levels, *arrays)
 
 
-def usual_rows(shape: NodalShape) -> int:
-    """Elements of a block: what leaves the fewest threads of its warps idle, of few the fewest."""
-    most = max(1, MOST_THREADS // shape.Np)
-    least = -(-most // 3)
+def usual_plan(shape: NodalShape, language: str) -> FusedPlan:
+    """Blocks that leave the fewest threads of their warps idle, of few threads."""
+    nodes = 2 if language == "cuda" and shape.itemsize == 4 else 1
+    lanes = -(-shape.Np // nodes)
+    most = max(1, MOST_THREADS // lanes)
 
     def idle(rows: int) -> float:
-        return padded(rows * shape.Np, WARP) / (rows * shape.Np)
+        return padded(rows * lanes, WARP) / (rows * lanes)
 
-    return min(range(least, most + 1), key=idle)
+    rows = min(range(-(-most // 3), most + 1), key=idle)
+    return FusedPlan(language, rows, 1, nodes)
 
 
 def links(made: Layout, trace: Trace) -> np.ndarray:

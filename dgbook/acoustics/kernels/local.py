@@ -66,6 +66,6 @@ def make_parts(shape):
     )
 
 
-def make_local(shape, rows):
+def make_local(shape, plan):
     """The kernel `taylor` of the acoustic equations."""
-    return make_taylor(shape, rows, make_parts(shape))
+    return make_taylor(shape, plan.rows, make_parts(shape))

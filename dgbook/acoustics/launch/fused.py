@@ -191,9 +191,9 @@ def _as_threads_hold_them(matrix: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def local_kernel(shape: Shape, rows: int) -> Kernel:
+def local_kernel(shape: Shape, plan: FusedPlan) -> Kernel:
     """The kernel, compiled once for equal arguments."""
-    return make_local(shape, rows)
+    return make_local(shape, plan)
 
 
 class LocalLauncher(LocalStage):
@@ -213,8 +213,8 @@ class LocalLauncher(LocalStage):
         element = NodalElement(3, operator.order)
         super().__init__(operator, device, shape, clusters, element, shape.size)
 
-    def _kernel(self, rows: int) -> Kernel:
-        return local_kernel(self.shape, rows)
+    def _kernel(self, plan: FusedPlan) -> Kernel:
+        return local_kernel(self.shape, plan)
 
     def _described(self) -> tuple[np.ndarray, np.ndarray]:
         return geometry(self.operator), boundary(self.operator)

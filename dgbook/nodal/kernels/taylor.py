@@ -108,8 +108,8 @@ def make_taylor(shape, rows, parts):
     @jit
     def taylor(
         tick, count, ends, begins, halves, state, even, odd, data,
-        now, later, groups, opposite, tangents, face_nodes, geometry,
-        boundary, levels, weights, derivative, lift, vandermonde
+        levels, now, later, groups, opposite, tangents, face_nodes,
+        geometry, boundary, weights, derivative, lift, vandermonde
     ):  # fmt: skip
         # Two halves: a term and the next one, or Q and fluxes.
         work = cuda.shared.array(both, real)

@@ -28,7 +28,7 @@ from dgbook.nodal.local import (
     damping,
 )
 from dgbook.nodal.local_cores import LocalCores
-from dgbook.nodal.local_device import DeviceLocalSteps, LocalStage
+from dgbook.nodal.local_device import DeviceLocalSteps, Give, LocalStage
 from dgbook.nodal.solving import (
     DeviceStepper,
     HostStepper,
@@ -127,6 +127,10 @@ class LinearSolver(NodalSolver):
         """The launcher of local time steps."""
         make = self.local_cores if self.device.kind == "cpu" else self.local_stage
         return make(self.operator, self.device, clusters)
+
+    def _integrals(self, clusters: Clusters) -> Sequence[Give] | None:
+        """What integrates incoming fields on the device; None if Python has to."""
+        return None if self.operator.sources else ()
 
     def _launches(self) -> Sequence[Launch] | None:
         """What evaluates incoming fields on the device, see `Incoming`."""
@@ -228,10 +232,10 @@ class LinearSolver(NodalSolver):
 
     def _costs(self, numbers: int) -> Costs:
         """What local steps cost on this device; elements have so many numbers."""
-        sources = bool(self.operator.sources)
         if self.device.is_host:
-            return Costs(UPDATE, (PASS + GIVEN * sources) / numbers)
-        launch = (GPU_PASS + GPU_GIVEN * sources) * (self.device.multiprocessors or 1)
+            return Costs(UPDATE, (PASS + GIVEN * bool(self.operator.sources)) / numbers)
+        by_python = self._launches() is None
+        launch = (GPU_PASS + GPU_GIVEN * by_python) * (self.device.multiprocessors or 1)
         return Costs(GPU_UPDATE, launch / numbers)
 
     def march(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,7 +13,7 @@ import numpy as np
 from dgbook.element import NodalElement, space_dimension
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.layout import padded
-from dgbook.gpu.limits import MAX_THREADS, STATIC_SHARED_LIMIT, WARP, architecture
+from dgbook.gpu.limits import MAX_THREADS, REGISTERS, STATIC_SHARED_LIMIT, WARP, architecture
 from dgbook.gpu.source import CudaKernel
 from dgbook.nodal.fused import (
     SPARE,
@@ -25,8 +27,14 @@ from dgbook.nodal.kernels.taylor import NOWHERE
 from dgbook.nodal.local import Clusters, Layout, ending, given_to, layout, taylor_sums
 from dgbook.nodal.trace import WAYS, Trace
 
-MOST_THREADS = 256
+Give = Callable[[Any, int, int, Any], None]
+"""``give(clock, tick, last, data)`` puts into `data` what is given on the boundary, integrated over
+the steps that end with a tick, of the clusters up to the last. The period began at time clock[0].
+"""
+MOST_THREADS = 192
 """Of a block, where an element has fewer nodes."""
+THREAD_REGISTERS = {4: 100, 8: 130}
+"""Of CUDA C++, by the size of a number: what the compiler takes, without spills."""
 INPUTS = (
     *("now", "later", "groups", "opposite", "tangents", "face_nodes", "geometry", "boundary"),
     *("weights", "derivative", "lift", "vandermonde"),
@@ -216,7 +224,11 @@ def usual_plan(shape: NodalShape, language: str) -> FusedPlan:
         return padded(rows * lanes, WARP) / (rows * lanes)
 
     rows = min(range(-(-most // 3), most + 1), key=idle)
-    return FusedPlan(language, rows, 1, nodes)
+    plan = FusedPlan(language, rows, 1, nodes)
+    if language == "numba":
+        return plan
+    blocks = REGISTERS // (THREAD_REGISTERS[shape.itemsize] * plan.block(shape))
+    return replace(plan, blocks=max(1, blocks))
 
 
 def links(made: Layout, trace: Trace) -> np.ndarray:
@@ -240,8 +252,8 @@ def groups(made: Layout) -> np.ndarray:
 class DeviceLocalSteps:
     """Clustered Taylor steps on a device, in one launch per tick and one more per period.
 
-    A period is recorded once and replayed where Python has nothing to do between the ticks, as
-    nothing comes in through the boundary.
+    A period is recorded once and replayed, unless functions have to be evaluated by Python between
+    the ticks, since they come in through the boundary.
 
     Parameters
     ----------
@@ -260,14 +272,17 @@ class DeviceLocalSteps:
         self.given = given_to(solver, clusters)
         values = self.given.data
         self.data = launcher.device.zeros(max(1, values.size), values.dtype)
-        self.replay = None
-        if not solver.operator.sources:
-            launches = partial(period, launcher, self.state, self.data, clusters)
+        self.clock = launcher.device.zeros(1, np.float64)  # when the period begins
+        self.replay, givers = None, solver._integrals(clusters)
+        if givers is not None:
+            give = partial(_launch_all, givers, self.clock, self.data)
+            launches = partial(period, launcher, self.state, self.data, clusters, give)
             self.replay = launcher.device.capture(launches)
 
     def step(self, t: float) -> None:
         """A period from time t, for all elements."""
         if self.replay:
+            self.clock[:] = t
             self.replay()
         else:
             period(self.launcher, self.state, self.data, self.clusters, partial(self._give, t))
@@ -297,12 +312,21 @@ class DeviceLocalSteps:
 
 
 def period(
-    launcher: LocalStage, state: Any, data: Any, clusters: Clusters, give: Any = None
+    launcher: LocalStage,
+    state: Any,
+    data: Any,
+    clusters: Clusters,
+    give: Callable[[int, int], None],
 ) -> None:
-    """The launches of a period; before those of a tick ``give(tick, last)`` if there is such."""
+    """The launches of a period; before that of a tick ``give(tick, last)`` sets the data."""
     launcher.advance(state, data, -1, clusters.last, True)
     for tick in range(clusters.period):
         last = ending(tick, clusters.last)
-        if give:
-            give(tick, last)
+        give(tick, last)
         launcher.advance(state, data, tick, last, tick + 1 < clusters.period)
+
+
+def _launch_all(givers: Sequence[Give], clock: Any, data: Any, tick: int, last: int) -> None:
+    """What comes in by launches."""
+    for give in givers:
+        give(clock, tick, last, data)

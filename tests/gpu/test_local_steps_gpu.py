@@ -51,6 +51,20 @@ def test_a_recorded_period_does_the_same(family):
     assert recorded.squares() == pytest.approx(float((plain.raw().astype(float) ** 2).sum()))
 
 
+def test_plane_waves_are_recorded(dtype):
+    """On a scatterer and through the boundary; the graph has its own clock."""
+    wave = maxwell.PlaneWave((1, 2, 2), (2, 1, -2), "gaussian", 0.3, 0.1)
+    sides = {name: wave for name in ("x-", "y+", "z-")}
+    sides |= {"x+": maxwell.Scatterer(wave), "y-": "pec", "z+": "absorbing"}
+    options = {"boundary": sides, "epsilon": 1.0, "mu": 1.0}
+    ours, truth = cases(maxwell, 2, dtype, GPU, mesh=slices(), **options)
+    clusters, u = clusters_of(truth), noise(truth).astype(dtype)
+    assert stepper(ours, u, clusters).replay
+    found, expected = after(ours, u, clusters, 2), after(truth, u.astype(float), clusters, 2)
+    scale = np.abs(expected).max() * np.finfo(dtype).eps
+    assert np.abs(found - expected).max() < ROUNDINGS * scale
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_order_of_accuracy(order):
     """Elements and steps are halved together: N + 1, in space and in time."""

@@ -71,11 +71,12 @@ UPDATE = 1.6
 PASS, GIVEN = 4_000, 30_000
 """Numbers of a state that a stage could treat while a pass over elements begins, and while Python
 evaluates what comes in."""
-GPU_UPDATE = 2.0
-"""What a Taylor step of an element costs on a GPU, in Runge-Kutta stages."""
+GPU_UPDATE = {"cuda": 1.5, "numba": 2.5}
+"""What a Taylor step of an element costs on a GPU, in Runge-Kutta stages in CUDA C++, by the
+language of its kernel: estimated from loads and products, not measured."""
 GPU_PASS, GPU_GIVEN = 2_500, 100_000
 """On a GPU, in numbers per multiprocessor: what a stage could treat while a launch in a recording
-begins and its threads wait for memory, and while Python evaluates what comes in."""
+begins and its threads wait for memory, and while Python evaluates what comes in. Estimated, too."""
 
 
 class LinearSolver(NodalSolver):
@@ -236,7 +237,7 @@ class LinearSolver(NodalSolver):
             return Costs(UPDATE, (PASS + GIVEN * bool(self.operator.sources)) / numbers)
         by_python = self._launches() is None
         launch = (GPU_PASS + GPU_GIVEN * by_python) * (self.device.multiprocessors or 1)
-        return Costs(GPU_UPDATE, launch / numbers)
+        return Costs(GPU_UPDATE[self.local_stage.languages[0]], launch / numbers)
 
     def march(
         self,

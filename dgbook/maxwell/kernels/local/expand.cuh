@@ -29,7 +29,8 @@ __device__ void next_term(const Shared& shared, VECTOR* from,
                           VECTOR* to, const REAL* derivative)
 {
     constexpr int HIGH = modes(ORDER - J + 1), LOW = modes(ORDER - J);
-    constexpr int TILE = LOW > 1 ? 2 : 1, PARTS = (LOW + TILE - 1) / TILE;
+    constexpr int TILE = LOW > 1 ? 2 : 1;
+    constexpr int PARTS = (LOW + TILE - 1) / TILE;
     for (unsigned p = threadIdx.x; p < ROWS * PARTS; p += THREADS) {
         const unsigned e = p / PARTS, n = p % PARTS;
         const REAL* values = element(from, e);
@@ -41,7 +42,8 @@ __device__ void next_term(const Shared& shared, VECTOR* from,
             COUPLE D[TILE][3];
 #pragma unroll
             for (int i = 0; i < TILE * 3; ++i)
-                D[i / 3][i % 3] = entries[i % 3 * LOWER + i / 3 * PARTS];
+                D[i / 3][i % 3] =
+                    entries[i % 3 * LOWER + i / 3 * PARTS];
             alignas(16) REAL v[12];
             read(v, values);
 #pragma unroll

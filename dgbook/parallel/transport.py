@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -65,9 +66,9 @@ class Transport(ABC):
     def connect(
         self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
     ) -> Connection:
-        """A connection for packets of this process's parts, at most one for a pair of parts.
+        """A connection for packets of this process's parts; their buffers are arrays of the device.
 
-        Their buffers are arrays of the device.
+        Where a part sends another several, they are received in the order in which they are sent.
         """
 
     @abstractmethod
@@ -122,8 +123,12 @@ class _Copies(Connection):
     """What is sent is there when somebody waits for it, as if it took until then to travel."""
 
     def __init__(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> None:
-        sent = {(packet.source, packet.target): packet.buffer for packet in sends}
-        self.pairs = [(packet.buffer, sent[packet.source, packet.target]) for packet in receives]
+        sent = defaultdict(deque)
+        for packet in sends:
+            sent[packet.source, packet.target].append(packet.buffer)
+        self.pairs = [
+            (packet.buffer, sent[packet.source, packet.target].popleft()) for packet in receives
+        ]
 
     def start(self) -> None:
         """As `Connection.start`."""

@@ -22,7 +22,7 @@ from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.parallel.transport import MpiRanks, NcclRanks, OneProcess, Packet, Transport
 from dgbook.swept.plan import Plan, ghost_points, node_points, steps_between_results
 from dgbook.swept.problem import Problem, as_problem
-from dgbook.swept.solver import Launcher, Solver, copy_to, each, repeated
+from dgbook.swept.solver import Solver, copy_to, each, repeated
 
 PART_SCHEMES = {"classic": "classic", "overlapped": "classic", "deep": "tiled", "shared": "shared"}
 """How parts are advanced together, and the scheme by which one of them is."""
@@ -40,22 +40,24 @@ class Part:
     number : int
     left, right : int
         How many ghosts there are on either side: none where the domain ends.
-    points : (n,) ints
-        Which of all points these are, ghosts included.
     solver : Solver
-        For these points, as if they were a whole domain.
+        For its points and ghosts, as if they were a whole domain.
     """
 
     number: int
     left: int
     right: int
-    points: np.ndarray
     solver: Solver
 
     @property
     def own(self) -> slice:
         """Where its own points are among these."""
-        return slice(self.left, len(self.points) - self.right)
+        return slice(self.left, self.solver.n - self.right)
+
+    def of(self, u: np.ndarray) -> np.ndarray:
+        """Of a state of all points, (fields, n), that of the part's points and ghosts."""
+        first = self.number * (self.own.stop - self.own.start) - self.left
+        return u.take(range(first, first + self.solver.n), axis=1, mode="wrap")
 
 
 class Parts(Solver):
@@ -148,9 +150,9 @@ class Parts(Solver):
         ring = self.problem.boundary == "periodic" and count > 1
         left = self.ghosts if ring or number > 0 else 0
         right = self.ghosts if ring or number < count - 1 else 0
-        points = np.arange(number * own - left, (number + 1) * own + right) % self.n
-        about = self.problem, self.scheme, len(points), self.dtype.name, self.device, self.plan
-        return Part(number, left, right, points, Solver(*about))
+        n = left + own + right
+        about = self.problem, self.scheme, n, self.dtype.name, self.device, self.plan
+        return Part(number, left, right, Solver(*about))
 
     def launcher(self, u: np.ndarray) -> Together:
         """As `Solver.launcher`, with this process's parts of the state u of all points."""
@@ -187,9 +189,7 @@ class Together:
     def __init__(self, solver: Parts, u: np.ndarray) -> None:
         self.solver, self.device = solver, solver.device
         self.fields = len(solver.problem.fields)
-        self.launchers: list[Any] = [
-            part.solver.launcher(u[:, part.points]) for part in solver.mine
-        ]
+        self.launchers: list[Any] = [part.solver.launcher(part.of(u)) for part in solver.mine]
 
     def record(self, steps: int) -> Callable[[], None]:
         """As `Launcher.record`; all ranks call it, and what it returns, together.
@@ -243,7 +243,7 @@ class Together:
     # -- Classic, and tiles --------------------------------------------------------------------
 
     def _to_and_fro(self, steps: int) -> Callable[[], None]:
-        """Launches from u to another array and back, of which every few are followed by an exchange.
+        """Launches from u to another array and back; after every few of them ghosts are exchanged.
 
         After an odd number of them the result is taken home.
         """

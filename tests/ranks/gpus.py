@@ -6,8 +6,9 @@ import numpy as np
 from mpi4py import MPI
 from parallel_cases import DT, case, mesh_of, start, whole
 
-from dgbook import parallel
+from dgbook import parallel, swept
 from dgbook.gpu import nccl
+from dgbook.swept.parts import PART_SCHEMES
 
 COMM = MPI.COMM_WORLD
 KINDS = [
@@ -38,6 +39,16 @@ for family, settings, traces in KINDS:
         else:
             np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(u).max())
         print(family, settings, traces, "agree", file=sys.stderr, flush=True)
+for name in ("heat", "ks", "euler"):
+    u = swept.Solver(name, "classic", 2**12).initial()
+    for scheme, how in PART_SCHEMES.items():
+        plan = swept.Plan(64, 4, 4) if how == "tiled" else swept.Plan(128)
+        points = swept.Parts(name, scheme, 2**12, device="cuda", threads=plan, comm=COMM)
+        steps = 80 * points.steps_between_results
+        found, one = points.run(u, steps), swept.run(name, "classic", 2**12, steps, initial=u)
+        np.testing.assert_array_equal(found, one)
+        if COMM.Get_rank() == 0:
+            print(name, scheme, "agree", file=sys.stderr, flush=True)
 done = COMM.gather(COMM.Get_rank())
 if done:
     print("ranks", *done, "agreed", flush=True)

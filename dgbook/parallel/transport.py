@@ -86,6 +86,13 @@ class Transport(ABC):
             first = first + other
         return first
 
+    def add_up(self, array: Any, device: Device) -> None:
+        """Make an array of the device the sum of what every process has in it, on all of them.
+
+        All processes call it, with as many numbers. On a GPU it is only enqueued.
+        """
+        array[:] = self.total(array.copy())
+
     @property
     def leads(self) -> bool:
         """Whether this process is the one that speaks and writes for all."""
@@ -109,6 +116,9 @@ class OneProcess(Transport):
     ) -> Connection:
         """As `Transport.connect`."""
         return _Copies(sends, receives)
+
+    def add_up(self, array: Any, device: Device) -> None:
+        """As `Transport.add_up`: there is nobody else."""
 
     def everyone(self, value: Any) -> list[Any]:
         """As `Transport.everyone`."""
@@ -219,6 +229,13 @@ class NcclRanks(MpiRanks):
         if device.is_host:
             return super().connect(sends, receives, device)
         return NcclGroup(self.messages, sends, receives, device)
+
+    def add_up(self, array: Any, device: Device) -> None:
+        """As `Transport.add_up`."""
+        if device.is_host:
+            super().add_up(array, device)
+        else:
+            device.aside(partial(self.messages.add_up, array))()
 
 
 class NcclGroup(Connection):

@@ -57,7 +57,7 @@ class Part:
     def of(self, u: np.ndarray) -> np.ndarray:
         """Of a state of all points, (fields, n), that of the part's points and ghosts."""
         first = self.number * (self.own.stop - self.own.start) - self.left
-        return u.take(range(first, first + self.solver.n), axis=1, mode="wrap")
+        return u.take(np.arange(first, first + self.solver.n), axis=1, mode="wrap")
 
 
 class Parts(Solver):

@@ -6,8 +6,9 @@ import numpy as np
 from mpi4py import MPI
 from parallel_cases import DT, case, mesh_of, start, whole
 
-from dgbook import parallel, swept
+from dgbook import hdg, parallel, swept
 from dgbook.gpu import nccl
+from dgbook.mesh import box
 from dgbook.swept.parts import PART_SCHEMES
 
 COMM = MPI.COMM_WORLD
@@ -49,6 +50,13 @@ for name in ("heat", "ks", "euler"):
         np.testing.assert_array_equal(found, one)
         if COMM.Get_rank() == 0:
             print(name, scheme, "agree", file=sys.stderr, flush=True)
+problem = hdg.Poisson(lambda x, y: [1 + x * y], lambda x, y: [0 * x])
+x = []
+for where in (None, parallel.NcclRanks(COMM)):
+    linear = hdg.Gmres("cuda", restart=100, tolerance=1e-10, transport=where)
+    hdg.solve(problem, box((8, 8)), 3, linear_solver=linear)
+    x.append(linear.solutions[0].x)
+np.testing.assert_allclose(x[1], x[0], rtol=0, atol=1e-8 * np.abs(x[0]).max())
 done = COMM.gather(COMM.Get_rank())
 if done:
     print("ranks", *done, "agreed", flush=True)

@@ -54,16 +54,15 @@ def test_a_coarse_level(monkeypatch):
     np.testing.assert_allclose(found[0].x, found[1].x, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["schwarz", "jacobi"])
-def test_parts(name):
-    """Cut in two, with copies between them; a coarse level for both."""
+def test_parts():
+    """Cut in two, with copies between them, and a coarse level for both."""
     pytest.importorskip("pymetis")
     problem = hdg.Poisson(lambda x, y: [1 + x], lambda x, y: [x * y])
     system = hdg.assemble(problem, box((2, 1)), 1, device="reference")
     space = preconditioner.coarse_space(system.discretization)
     found = []
     for transport in (None, OneProcess(2)):
-        linear = Gmres("simulator", name, restart=12, tolerance=1e-6, transport=transport)
+        linear = Gmres("simulator", restart=12, tolerance=1e-3, transport=transport)
         found.append(linear.solve(system.matrix, system.rhs, space))
     assert found[0].iterations == found[1].iterations > 2
     np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-12)

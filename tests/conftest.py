@@ -1,5 +1,6 @@
-"""Options for every tier: fewer cases of each test, and other random numbers."""
+"""For every tier: options for fewer cases and other random numbers; less garbage collection."""
 
+import gc
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
@@ -34,6 +35,12 @@ def _shifted(
     default_rng: Callable[[object], np.random.Generator], shift: int, seed: object = None
 ) -> np.random.Generator:
     return default_rng(seed + shift if isinstance(seed, Integral) else seed)
+
+
+def pytest_collection_finish() -> None:
+    """A tenth of the time of compilers and simulators in Python goes into looking for cycles."""
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.hookimpl(trylast=True)  # of the tests that `-k` leaves

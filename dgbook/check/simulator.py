@@ -202,6 +202,7 @@ class _Thread:
     __slots__ = (
         "block",
         "greenlet",
+        "id",
         "index",
         "lane",
         "linear",
@@ -221,6 +222,7 @@ class _Thread:
         self.linear = linear
         self.lane = linear % WARP
         self.index = _Dim3(index)
+        self.id = ThreadId(self.block.id, index, linear)
         self.waits_for: tuple | None = None
         self.waits_at: tuple = ()
         self.offers: Any = None  # what it brings to a vote or an exchange
@@ -231,11 +233,6 @@ class _Thread:
         self.greenlet = greenlet.greenlet(self.run)
         # NumPy keeps in the context whether it warns; a greenlet begins with an empty one.
         self.greenlet.gr_context = self.block.grid.context
-
-    @property
-    def id(self) -> ThreadId:
-        block, index = self.block.index, self.index
-        return ThreadId((block.x, block.y, block.z), (index.x, index.y, index.z), self.linear)
 
     def run(self) -> None:
         grid = self.block.grid
@@ -290,6 +287,7 @@ class _Block:
 
     def __init__(self, grid: _Grid, index: tuple[int, int, int]) -> None:
         self.grid = grid
+        self.id = index
         self.index = _Dim3(index)
         self.shared: dict[tuple, Array] = {}
         self.static_bytes = 0

@@ -18,6 +18,10 @@ from playwright.sync_api import Browser, Page
 ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (390, 768, 1280)
 MODES = ("light", "dark")
+# Widths tell what sticks out, modes what is pale, which is the same on all widths but for what a
+# phone alone shows. In an order that begins as a page opens and changes little, for each change
+# costs half a second.
+LAYOUTS = (("light", 1280), ("dark", 1280), ("dark", 390), ("light", 390), ("light", 768))
 SCRIPT = (Path(__file__).parent / "page_facts.js").read_text()
 
 TWO_FRAMES = "new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r())))"
@@ -126,17 +130,16 @@ def visit(browser: Browser, address: str):
         seen.facts = page.evaluate("pageFacts()")
         hurry(page)
         page.evaluate("openAll()")
-        for width in WIDTHS:  # a page takes new colors sooner than a new width
+        for mode, width in LAYOUTS:
             page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate("mode => document.documentElement.dataset.theme = mode", mode)
             page.evaluate(TWO_FRAMES)  # what is too wide is marked in the first
-            for mode in MODES:
-                page.evaluate("mode => document.documentElement.dataset.theme = mode", mode)
-                wait_until_still(page)
-                seen.layouts[mode, width] = page.evaluate("layoutFacts()")
-                if os.environ.get("DGBOOK_SCREENSHOTS"):
-                    folder = ROOT / "_build" / "screenshots"
-                    file = f"{Path(name).name}_{mode}_{width}.png"
-                    page.screenshot(path=folder / file, full_page=True)
+            wait_until_still(page)
+            seen.layouts[mode, width] = page.evaluate("layoutFacts()")
+            if os.environ.get("DGBOOK_SCREENSHOTS"):
+                folder = ROOT / "_build" / "screenshots"
+                file = f"{Path(name).name}_{mode}_{width}.png"
+                page.screenshot(path=folder / file, full_page=True)
         seen.stops = use_players(page)
         page.close()
         return seen
@@ -160,7 +163,7 @@ def test_all_requests_are_answered_from_the_book_itself(visit, name: str) -> Non
 
 @pytest.mark.parametrize("name", VISITED)
 def test_page_fits_its_width(visit, name: str) -> None:
-    """No page scrolls sideways, at any width, in either mode."""
+    """No page scrolls sideways, at any width."""
     wide = {
         key: layout["widest"] for key, layout in visit(name).layouts.items() if layout["overflow"]
     }

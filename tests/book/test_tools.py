@@ -232,7 +232,7 @@ def test_parts_run_side_by_side_but_not_before_what_they_look_at(
     printed = capsys.readouterr().out
     for name in parts:
         assert f"==== {name}\n{name} one\n{name} two\n" in printed
-    assert [line.split()[0] for line in printed.splitlines()[-6:-3]] == list(parts)
+    assert [line.split()[0] for line in printed.splitlines()[-7:-4]] == list(parts)
     assert runner.main(["seen"]) == 0  # alone it looks at what there is
     parts["made"] = lambda _: runner.Outcome(failed=1)
     assert runner.main(["seen", "made"]) == 1
@@ -256,6 +256,18 @@ def test_a_command_of_a_part_is_paid_for(reports: Path) -> None:
     assert given.run(sys.executable, "-c", inner) == 3
     assert 0.6 <= given.cpu < 6
     given.output.close()
+
+
+def test_what_cores_did_in_all_is_known() -> None:
+    """Also for what no part's commands wait for, as the processes of a browser."""
+    before, start = runner.machine(), time.monotonic()
+    spin = "import time\nwhile time.process_time() < 0.5: pass"
+    subprocess.Popen(["sh", "-c", f'{sys.executable} -c "{spin}" &']).wait()
+    time.sleep(3)
+    spent = {name: now - before[name] for name, now in runner.machine().items()}
+    assert spent["busy"] > 0.4
+    together = (time.monotonic() - start) * os.cpu_count()
+    assert sum(spent.values()) == pytest.approx(together, rel=0.2)
 
 
 def notebook(path: Path, *sources: str) -> Path:

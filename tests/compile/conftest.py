@@ -1,18 +1,10 @@
 """What the tests of this tier share: the compute capabilities that every kernel is compiled for."""
 
-import gc
-
 import pytest
 
 from dgbook.check.compile import compile
 
 CAPABILITIES = ((7, 5), (8, 0), (9, 0))
-
-
-def pytest_collection_finish() -> None:
-    """A tenth of the time of a compiler in Python goes into looking for cycles, found or not."""
-    gc.freeze()
-    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.fixture(params=CAPABILITIES, ids=lambda cc: f"{cc[0]}.{cc[1]}")

@@ -119,6 +119,22 @@ def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
     assert verdict.kind == kind and words in repr(verdict), repr(verdict)
 
 
+def test_a_loop_that_never_ends_is_told(answer, monkeypatch):
+    """Whatever it waits for, memory or nothing."""
+    monkeypatch.setattr("dgbook.page.log.MOST_STEPS", 1000)
+    for endless in ("while True:", "while u[j] < 2:"):
+        found = check(answer("for m in range(Np):", f"m = 0\n    {endless}"), TASK)
+        assert found.kind == "stopped" and "a loop of it never ends" in found.words
+
+
+def test_statements_are_followed_only_where_the_simulator_stops(answer, monkeypatch):
+    """Following takes many times as long."""
+    monkeypatch.setattr("dgbook.page.blank.record", None)
+    assert check(answer(), TASK)
+    assert check(answer("s[m]", "s[0]"), TASK).kind == "wrong"
+    assert check(answer("cuda.syncthreads()", "pass"), TASK).words.endswith("not callable")
+
+
 def test_a_single_value_is_told_without_a_place():
     verdict = check_function(double, 4.5, 2)
     assert repr(verdict) == "Not quite. The value is 4.0000 and should be 4.5000."

@@ -128,8 +128,7 @@ def test_rhs(case):
     assert np.array_equal(u, before)
 
 
-@pytest.mark.parametrize("name", ["periodic 2 fp32", "boundary 2"])
-@pytest.mark.parametrize("stage", [0, 3])
+@pytest.mark.parametrize(("name", "stage"), [("periodic 2 fp32", 0), ("boundary 2", 3)])
 def test_a_stage_in_place(name, stage):
     case = make_case(**CASES[name])
     launcher, dt = case.launcher, 1e-2

@@ -12,7 +12,7 @@ from dgbook.parallel.halo import Transfer
 from dgbook.parallel.transport import OneProcess
 
 pytest.importorskip("pymetis")
-BAR = box((4, 1, 1), periodic=(False, True, False))
+BAR = box((3, 1, 1), periodic=(False, True, False))
 KINDS = [
     ("linear", "float64", {"path": "fused"}),
     ("linear", "float32", {"path": "split"}),

@@ -78,16 +78,22 @@ def multiply_once(sources, values, columns, x, y):
                     y[f, i] += total
 
 
+@numba.njit
+def row_times(pointers, indices, data, row, x):
+    """A row of A x with A in compressed rows."""
+    total = data.dtype.type(0)
+    for k in range(pointers[row], pointers[row + 1]):
+        total += data[k] * x[indices[k]]
+    return total
+
+
 @numba.njit(parallel=True, cache=True)
 def multiply_sparse(sources, pointers, indices, data, x, y):
     """y = A x with A in compressed rows."""
     rows = len(pointers) - 1
     for piece in numba.prange(-(-rows // ROWS)):
         for row in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
-            total = data.dtype.type(0)
-            for k in range(pointers[row], pointers[row + 1]):
-                total += data[k] * x[indices[k]]
-            y[row] = total
+            y[row] = row_times(pointers, indices, data, row, x)
 
 
 @numba.njit(parallel=True, cache=True)
@@ -96,10 +102,7 @@ def subtract_sparse(sources, pointers, indices, data, b, x, y):
     rows = len(pointers) - 1
     for piece in numba.prange(-(-rows // ROWS)):
         for row in range(piece * ROWS, min(rows, (piece + 1) * ROWS)):
-            total = data.dtype.type(0)
-            for k in range(pointers[row], pointers[row + 1]):
-                total += data[k] * x[indices[k]]
-            y[row] = b[row] - total
+            y[row] = b[row] - row_times(pointers, indices, data, row, x)
 
 
 @numba.njit(parallel=True, cache=True)

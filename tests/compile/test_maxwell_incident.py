@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 from dgbook.check.compile import compile
-from dgbook.maxwell.kernels.incident import make_incident, make_incident_points
+from dgbook.maxwell.kernels.incident import (
+    make_incident,
+    make_incident_integral,
+    make_incident_points,
+)
 from dgbook.nodal.kernels.tick import make_tick
 
 REDUCTION = 40
@@ -35,6 +39,15 @@ def test_control_points_of_a_plane_wave_fit_the_machine(shape, stack, cc):
     signature = (long, double, double, real, long, *[1.0] * 4, real)
     compiled = compile(make_incident_points(10, shape, "float32", 12), signature, cc)
     assert compiled.spill_bytes == 0 and compiled.shared_bytes == 12 * 10 * 8, compiled
+    assert compiled.stack_bytes <= stack and compiled.registers <= 48, compiled
+
+
+@pytest.mark.parametrize(("shape", "stack"), [("gaussian", 0), ("sine", REDUCTION)])
+def test_the_integral_of_a_plane_wave_fits_the_machine(shape, stack):
+    double, long, real = np.empty(1), np.empty(1, np.int64), np.empty(1, np.float32)
+    signature = (long, long, 1, double, real, *[double] * 3, 1, 1.0, 1.0, real)
+    compiled = compile(make_incident_integral(10, shape, "float32"), signature, (9, 0))
+    assert compiled.spill_bytes == compiled.shared_bytes == 0, compiled
     assert compiled.stack_bytes <= stack and compiled.registers <= 48, compiled
 
 

@@ -51,10 +51,14 @@ __device__ void next_term(const Shared& shared, VECTOR* from,
                 const int x = i % 3, y = (x + 1) % 3, z = (x + 2) % 3;
                 const COUPLE a = D[i / 3][y], b = D[i / 3][z];
                 REAL(&rate)[6] = rates[i / 3];
-                rate[x] += a.x * v[3 + z] - b.x * v[3 + y];
-                rate[3 + x] += b.x * v[y] - a.x * v[z];
-                rate[x] += a.y * v[9 + z] - b.y * v[9 + y];
-                rate[3 + x] += b.y * v[6 + y] - a.y * v[6 + z];
+                rate[x] += a.x * v[3 + z];
+                rate[x] -= b.x * v[3 + y];
+                rate[3 + x] += b.x * v[y];
+                rate[3 + x] -= a.x * v[z];
+                rate[x] += a.y * v[9 + z];
+                rate[x] -= b.y * v[9 + y];
+                rate[3 + x] += b.y * v[6 + y];
+                rate[3 + x] -= a.y * v[6 + z];
             }
         }
 #pragma unroll

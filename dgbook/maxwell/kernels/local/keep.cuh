@@ -1,5 +1,16 @@
 // Step 3: integrals at nodes, to where neighbors read them.
 
+// Add two columns of Vandermonde's matrix times the modes v.
+__device__ void add_columns(Fields& sum, const COUPLE (&V)[NODES],
+                            const REAL (&v)[12])
+{
+#pragma unroll
+    for (int i = 0; i < NODES * 6; ++i) {
+        sum[i / 6][i % 6] += V[i / 6].x * v[i % 6];
+        sum[i / 6][i % 6] += V[i / 6].y * v[6 + i % 6];
+    }
+}
+
 // From modes to nodes; integrals over first halves where neighbors have
 // shorter steps.
 __device__ void to_nodes(Fields& whole, Fields& half,
@@ -26,16 +37,10 @@ __device__ void to_nodes(Fields& whole, Fields& half,
             V[i] = entries[i * LANES];
         alignas(16) REAL v[12];
         read(v, values);
-#pragma unroll
-        for (int i = 0; i < NODES * 6; ++i)
-            whole[i / 6][i % 6] += V[i / 6].x * v[i % 6]
-                                   + V[i / 6].y * v[6 + i % 6];
+        add_columns(whole, V, v);
         if (halved) {
             read(v, firsts);
-#pragma unroll
-            for (int i = 0; i < NODES * 6; ++i)
-                half[i / 6][i % 6] += V[i / 6].x * v[i % 6]
-                                      + V[i / 6].y * v[6 + i % 6];
+            add_columns(half, V, v);
         }
     }
     __syncthreads();

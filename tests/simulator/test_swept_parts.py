@@ -54,7 +54,7 @@ CASES = [
 def test_parts_are_the_reference_to_the_last_bit(name, scheme, parts, more):
     """Odd numbers of launches have to come home, and both kinds of down-triangles."""
     s = made(name, scheme, parts, **more)
-    for cycles in (2, 3):
+    for cycles in (4, 5) if scheme == "shared" else (2, 3):  # an edge that is old is used later
         found, expected = compared(s, cycles)
         assert np.array_equal(found, expected)
 

@@ -178,7 +178,8 @@ def make_bernstein_fused(shape, plan):
     holds quadruples: derivatives of degree N - 1 from D on; fluxes on
     the four faces from F on; the state, and at the end du/dt, from U
     on; the slices of the lift from S on. bernstein_fused/lift.cuh says
-    how one slice follows from another.
+    how one slice follows from another. A launch takes the blocks from
+    `begin` on.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, lower = shape.Np, shape.Nfp, shape.Np - shape.Nfp
@@ -193,7 +194,7 @@ def make_bernstein_fused(shape, plan):
     @jit
     def bernstein_fused(
         u, data, links, opposite, nodes, squares, corners, rows,
-        weights, geometry, boundary, res, new, a, b, dt,
+        weights, geometry, boundary, res, new, a, b, dt, begin,
     ):  # fmt: skip
         quads = cuda.shared.array((every, 4), real, alignment=16)
         t = cuda.local.array((rounds, 4), real)
@@ -201,7 +202,8 @@ def make_bernstein_fused(shape, plan):
         d, s = cuda.local.array(4, real), cuda.local.array(4, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
-        first = np.uint32((cuda.blockIdx.x * teams + team) * elements)
+        block = np.uint32(begin + cuda.blockIdx.x)
+        first = np.uint32((block * teams + team) * elements)
         D = np.uint32(team * size)
         F = np.uint32(D + elements * lower)
         U, S = np.uint32(F + faces), np.uint32(F + faces + points)

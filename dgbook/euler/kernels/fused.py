@@ -175,10 +175,11 @@ def make_fused(shape, plan, matrices):
     LAST  out = base + ((one - base) + 2 (two - base) + (u - base)) / 3
                 + dt f(u)
 
-    One thread per element. In LAST the smallest of the `names` of
-    elements whose density or pressure is no longer positive goes to
-    `bad`. No thread waits for another one: the barriers of warps only
-    keep the compiler from copying shared memory to registers.
+    One thread per element; a launch takes the blocks from `begin` on.
+    In LAST the smallest of the `names` of elements whose density or
+    pressure is no longer positive goes to `bad`. No thread waits for
+    another one: the barriers of warps only keep the compiler from
+    copying shared memory to registers.
     """
     real, tables = np.dtype(shape.dtype).type, shape.tables
     Np, Ne, Nq = tables.Np, tables.Ne, len(matrices["interpolation"])
@@ -192,7 +193,7 @@ def make_fused(shape, plan, matrices):
     @jit(launch_bounds=(threads, plan.blocks))
     def fused(
         u, data, links, geometry, names, base, one, two, out, bad,
-        elements, edges, stage, dt
+        elements, edges, stage, dt, begin
     ):  # fmt: skip
         state = cuda.shared.array(columns, real)
         rate = cuda.local.array((Np, 4), real)
@@ -200,7 +201,8 @@ def make_fused(shape, plan, matrices):
         left = cuda.local.array(4, real)
         right = cuda.local.array(4, real)
         column = np.uint32(cuda.threadIdx.x)
-        k = np.uint32(cuda.blockIdx.x * threads + column)
+        block = np.uint32(begin + cuda.blockIdx.x)
+        k = np.uint32(block * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)
         if k >= elements:
             return

@@ -367,7 +367,8 @@ def make_bernstein_fused(shape, plan):
     It reads u and res from memory once and writes new and res once. It
     does not read res if a = 0, and it does not write new if b = 0. A
     team of plan.lanes threads works on plan.elements elements. If a
-    team is a warp, it never waits for other warps.
+    team is a warp, it never waits for other warps. A launch takes the
+    blocks from `begin` on.
     """
     real, elements = np.dtype(shape.dtype).type, plan.elements
     lanes, teams = plan.lanes, plan.teams
@@ -379,7 +380,7 @@ def make_bernstein_fused(shape, plan):
     @jit
     def bernstein_fused(
         u, data, links, meeting, indices, slices, weights, geometry,
-        walls, res, new, a, b, dt,
+        walls, res, new, a, b, dt, begin,
     ):  # fmt: skip
         # Shared memory of all teams of the block; see make_stage.
         state = cuda.shared.array(all_states, real, alignment=16)
@@ -388,7 +389,8 @@ def make_bernstein_fused(shape, plan):
         lifted = cuda.shared.array(all_points, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
-        k = np.uint32((cuda.blockIdx.x * teams + team) * elements)
+        block = np.uint32(begin + cuda.blockIdx.x)
+        k = np.uint32((block * teams + team) * elements)
         U, D = team * states // 2, team * curls // 2
         F, S = team * faced, team * points
         # Element k is the first of this thread's team.

@@ -9,8 +9,9 @@
 // one derivative of each velocity, the normal velocity on a face is one
 // component on each side, and three differences make grad p.
 //
-// The compiler limits registers so that a multiprocessor can hold
-// BLOCKS blocks of teams, see teams.cuh.
+// A launch takes the blocks from `begin` on. The compiler limits
+// registers so that a multiprocessor can hold BLOCKS blocks of teams,
+// see teams.cuh.
 //
 // Macros: REAL, VECTOR (16 bytes of them), BLOCKS, those of teams.cuh.
 
@@ -37,13 +38,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const REAL* __restrict__ weights,
     const REAL* __restrict__ geometry,
     const REAL* __restrict__ boundary, REAL* __restrict__ res,
-    REAL* __restrict__ newer, unsigned faces, REAL a, REAL b, REAL dt)
+    REAL* __restrict__ newer, unsigned faces, REAL a, REAL b, REAL dt,
+    unsigned begin)
 {
     extern __shared__ VECTOR memory[];
     const unsigned team = threadIdx.x / LANES;
     VECTOR* const room = memory + team * TEAM;   // the team's part
     const unsigned lane = threadIdx.x % LANES;
-    const unsigned first = (blockIdx.x * TEAMS + team) * ELEMENTS;
+    const unsigned first
+        = ((begin + blockIdx.x) * TEAMS + team) * ELEMENTS;
 
     // 1. Fetch the team's states, geometry and links.
     fetch(room, lane, first, u, geometry, links, res, a);

@@ -11,8 +11,9 @@
 // nodes, then the second ones.
 //
 // threads_plain.cuh and threads_tensor.cuh say which threads work on
-// which nodes; threads.cuh includes one of them. The compiler limits
-// registers so that a multiprocessor can hold BLOCKS blocks.
+// which nodes; threads.cuh includes one of them. A launch takes the
+// blocks from `begin` on. The compiler limits registers so that a
+// multiprocessor can hold BLOCKS blocks.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP,
 // NFP, those of threads.cuh, and BLOCKS.
@@ -52,11 +53,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const REAL* __restrict__ boundary,
     const REAL* __restrict__ derivative, const REAL* __restrict__ lift,
     REAL* __restrict__ res, REAL* __restrict__ newer, unsigned faces,
-    REAL a, REAL b, REAL dt)
+    REAL a, REAL b, REAL dt, unsigned begin)
 {
     extern __shared__ VECTOR memory[];
     const Shared shared(memory);
-    const unsigned first = blockIdx.x * ELEMENTS;   // first element
+    const unsigned first = (begin + blockIdx.x) * ELEMENTS;
 
     // 1. Fetch the block's states, links and geometry.
     fetch(shared, first, u, links, geometry, res, a);

@@ -9,8 +9,9 @@
 // numbers per face point instead of six. Neighboring threads read
 // neighboring points, so that there are few bank conflicts.
 //
-// The compiler limits registers so that a multiprocessor can hold
-// BLOCKS blocks of teams, see teams.cuh.
+// A launch takes the blocks from `begin` on. The compiler limits
+// registers so that a multiprocessor can hold BLOCKS blocks of teams,
+// see teams.cuh.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them),
 // BLOCKS, those of teams.cuh.
@@ -37,13 +38,15 @@ bernstein_fused(const REAL* __restrict__ u,
                 const REAL* __restrict__ geometry,
                 const REAL* __restrict__ boundary,
                 REAL* __restrict__ res, REAL* __restrict__ newer,
-                unsigned faces, REAL a, REAL b, REAL dt)
+                unsigned faces, REAL a, REAL b, REAL dt,
+                unsigned begin)
 {
     extern __shared__ VECTOR memory[];
     const Room room(memory + threadIdx.x / LANES * TEAM);
     const unsigned lane = threadIdx.x % LANES;
-    const unsigned first
-        = (blockIdx.x * TEAMS + threadIdx.x / LANES) * ELEMENTS;
+    const unsigned team
+        = (begin + blockIdx.x) * TEAMS + threadIdx.x / LANES;
+    const unsigned first = team * ELEMENTS;
 
     // 1. Fetch the team's states, geometry and links.
     fetch_all(room, lane, first, u, geometry, links, res, a);

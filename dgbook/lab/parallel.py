@@ -278,7 +278,7 @@ def exchanged(comm: Any, device: Device, messages: nccl.Messages, nbytes: int, k
 
     def several() -> None:
         for _ in range(TOGETHER):
-            device.aside(exchange)()
+            exchange(device.stream)
 
     function = device.capture(several) if kind == RECORDED else several
     return [s / TOGETHER for s in seconds_together(comm, device, function)], None

@@ -427,7 +427,7 @@ def _through(halo: Halo, device: Device, in_ranges: bool, begin: list[Callable])
             arrived()
             for launch in launches:
                 launch(*([EDGE] if in_ranges else []))
-            arrived = device.aside(lambda _: halo.exchange(written))
+            arrived = device.aside(partial(halo.exchange, written))
 
         device.concurrently(interiors, edges)
     arrived()

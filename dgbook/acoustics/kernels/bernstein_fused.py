@@ -178,8 +178,7 @@ def make_bernstein_fused(shape, plan):
     holds quadruples: derivatives of degree N - 1 from D on; fluxes on
     the four faces from F on; the state, and at the end du/dt, from U
     on; the slices of the lift from S on. bernstein_fused/lift.cuh says
-    how one slice follows from another. A launch takes the blocks from
-    `begin` on.
+    how one slice follows from another.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, lower = shape.Np, shape.Nfp, shape.Np - shape.Nfp
@@ -202,6 +201,7 @@ def make_bernstein_fused(shape, plan):
         d, s = cuda.local.array(4, real), cuda.local.array(4, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
+        # A launch takes the blocks from `begin` on.
         block = np.uint32(begin + cuda.blockIdx.x)
         first = np.uint32((block * teams + team) * elements)
         D = np.uint32(team * size)

@@ -95,7 +95,7 @@ def make_fused(shape, plan):
     res, and if b = 0 it does not write new. The state holds p and
     W_i = J grad r_i . v. A row of threads works on plan.elements_inline
     elements, and each thread on plan.nodes_inline nodes of each of
-    them. A launch takes the blocks from `begin` on.
+    them.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, zero = shape.Np, shape.Nfp, real(0)
@@ -120,6 +120,7 @@ def make_fused(shape, plan):
         lane = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
+        # A launch takes the blocks from `begin` on.
         first = np.uint32((begin + cuda.blockIdx.x) * elements)
         element = np.uint32(row * inline)
         # Load the block's states into shared memory; zero the sums.

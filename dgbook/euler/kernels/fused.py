@@ -175,11 +175,10 @@ def make_fused(shape, plan, matrices):
     LAST  out = base + ((one - base) + 2 (two - base) + (u - base)) / 3
                 + dt f(u)
 
-    One thread per element; a launch takes the blocks from `begin` on.
-    In LAST the smallest of the `names` of elements whose density or
-    pressure is no longer positive goes to `bad`. No thread waits for
-    another one: the barriers of warps only keep the compiler from
-    copying shared memory to registers.
+    One thread per element. In LAST the smallest of the `names` of
+    elements whose density or pressure is no longer positive goes to
+    `bad`. No thread waits for another one: the barriers of warps only
+    keep the compiler from copying shared memory to registers.
     """
     real, tables = np.dtype(shape.dtype).type, shape.tables
     Np, Ne, Nq = tables.Np, tables.Ne, len(matrices["interpolation"])
@@ -201,6 +200,7 @@ def make_fused(shape, plan, matrices):
         left = cuda.local.array(4, real)
         right = cuda.local.array(4, real)
         column = np.uint32(cuda.threadIdx.x)
+        # A launch takes the blocks from `begin` on.
         block = np.uint32(begin + cuda.blockIdx.x)
         k = np.uint32(block * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)

@@ -367,8 +367,7 @@ def make_bernstein_fused(shape, plan):
     It reads u and res from memory once and writes new and res once. It
     does not read res if a = 0, and it does not write new if b = 0. A
     team of plan.lanes threads works on plan.elements elements. If a
-    team is a warp, it never waits for other warps. A launch takes the
-    blocks from `begin` on.
+    team is a warp, it never waits for other warps.
     """
     real, elements = np.dtype(shape.dtype).type, plan.elements
     lanes, teams = plan.lanes, plan.teams
@@ -389,6 +388,7 @@ def make_bernstein_fused(shape, plan):
         lifted = cuda.shared.array(all_points, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
+        # A launch takes the blocks from `begin` on.
         block = np.uint32(begin + cuda.blockIdx.x)
         k = np.uint32((block * teams + team) * elements)
         U, D = team * states // 2, team * curls // 2

@@ -116,7 +116,6 @@ def make_fused(shape, plan):
     x_i . (Z H), node by node, where x_1, x_2, x_3 are the columns of
     dx/dr. A row of threads works on plan.elements_inline elements, and
     each thread on plan.nodes_inline nodes of each of them.
-    A launch takes the blocks from `begin` on.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, words, zero = shape.Np, shape.Nfp, shape.geometry, real(0)
@@ -140,6 +139,7 @@ def make_fused(shape, plan):
         lane = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
+        # A launch takes the blocks from `begin` on.
         first = np.uint32((begin + cuda.blockIdx.x) * elements)
         element = np.uint32(row * inline)
         # Load the block's states into shared memory; zero the sums.

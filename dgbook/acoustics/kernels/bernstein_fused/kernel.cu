@@ -9,9 +9,8 @@
 // one derivative of each velocity, the normal velocity on a face is one
 // component on each side, and three differences make grad p.
 //
-// A launch takes the blocks from `begin` on. The compiler limits
-// registers so that a multiprocessor can hold BLOCKS blocks of teams,
-// see teams.cuh.
+// The compiler limits registers so that a multiprocessor can hold
+// BLOCKS blocks of teams, see teams.cuh.
 //
 // Macros: REAL, VECTOR (16 bytes of them), BLOCKS, those of teams.cuh.
 
@@ -45,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const unsigned team = threadIdx.x / LANES;
     VECTOR* const room = memory + team * TEAM;   // the team's part
     const unsigned lane = threadIdx.x % LANES;
+    // A launch takes the blocks from `begin` on.
     const unsigned first
         = ((begin + blockIdx.x) * TEAMS + team) * ELEMENTS;
 

@@ -11,9 +11,8 @@
 // nodes, then the second ones.
 //
 // threads_plain.cuh and threads_tensor.cuh say which threads work on
-// which nodes; threads.cuh includes one of them. A launch takes the
-// blocks from `begin` on. The compiler limits registers so that a
-// multiprocessor can hold BLOCKS blocks.
+// which nodes; threads.cuh includes one of them. The compiler limits
+// registers so that a multiprocessor can hold BLOCKS blocks.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP,
 // NFP, those of threads.cuh, and BLOCKS.
@@ -57,6 +56,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 {
     extern __shared__ VECTOR memory[];
     const Shared shared(memory);
+    // A launch takes the blocks from `begin` on.
     const unsigned first = (begin + blockIdx.x) * ELEMENTS;
 
     // 1. Fetch the block's states, links and geometry.

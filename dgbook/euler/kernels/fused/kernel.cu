@@ -30,10 +30,9 @@
 
 // `geometry` holds rx, ry, sx, sy. `links` holds 4 n + g for edge g of
 // element n, or 4 (2 b + wall) + 3 for row b of the boundary, which has
-// `edges` rows. A launch takes the blocks of threads from `begin` on.
-// update.cuh says what the stages write. In LAST the smallest of the
-// `names` of elements whose density or pressure is no longer positive
-// goes to `bad`.
+// `edges` rows. update.cuh says what the stages write. In LAST the
+// smallest of the `names` of elements whose density or pressure is no
+// longer positive goes to `bad`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const REAL* __restrict__ u, const REAL* __restrict__ data,
     const unsigned* __restrict__ links,
@@ -42,6 +41,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     int* bad, unsigned elements, unsigned edges, int stage, REAL dt,
     unsigned begin)
 {
+    // A launch takes the blocks from `begin` on.
     const unsigned k = (begin + blockIdx.x) * THREADS + threadIdx.x;
     const unsigned stride = (elements + TILE - 1) / TILE * TILE;
 #if COPIED

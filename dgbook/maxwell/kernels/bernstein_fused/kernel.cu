@@ -9,9 +9,8 @@
 // numbers per face point instead of six. Neighboring threads read
 // neighboring points, so that there are few bank conflicts.
 //
-// A launch takes the blocks from `begin` on. The compiler limits
-// registers so that a multiprocessor can hold BLOCKS blocks of teams,
-// see teams.cuh.
+// The compiler limits registers so that a multiprocessor can hold
+// BLOCKS blocks of teams, see teams.cuh.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them),
 // BLOCKS, those of teams.cuh.
@@ -44,6 +43,7 @@ bernstein_fused(const REAL* __restrict__ u,
     extern __shared__ VECTOR memory[];
     const Room room(memory + threadIdx.x / LANES * TEAM);
     const unsigned lane = threadIdx.x % LANES;
+    // A launch takes the blocks from `begin` on.
     const unsigned team
         = (begin + blockIdx.x) * TEAMS + threadIdx.x / LANES;
     const unsigned first = team * ELEMENTS;

@@ -9,10 +9,10 @@
 // and two numbers per face node are lifted and not six.
 //
 // threads_plain.cuh and threads_tensor.cuh say which threads work on
-// which nodes; threads.cuh includes one of them. A launch takes the
-// blocks from `begin` on. The compiler limits registers so that a
-// multiprocessor can hold BLOCKS blocks; with some of the fastest
-// plans, some registers are then spilled to local memory.
+// which nodes; threads.cuh includes one of them. The compiler limits
+// registers so that a multiprocessor can hold BLOCKS blocks; with some
+// of the fastest plans, some registers are then spilled to local
+// memory.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP,
 // NFP, those of threads.cuh, BLOCKS, MATERIALS (the impedance varies),
@@ -55,6 +55,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 {
     extern __shared__ VECTOR memory[];
     const Shared shared(memory);
+    // A launch takes the blocks from `begin` on.
     const unsigned first = (begin + blockIdx.x) * ELEMENTS;
 
     // 1. Fetch the block's states, links and geometry.

@@ -351,7 +351,7 @@ class FusedStage(StageByOneKernel):
     """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
-    number of boundary faces, then a, b and dt, and the first block.
+    number of boundary faces, then a, b and dt, and the first element.
 
     Attributes
     ----------

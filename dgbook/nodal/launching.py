@@ -197,14 +197,14 @@ class StageByOneKernel(Launcher):
         return int(np.count_nonzero(~self.operator.mesh.at_edge))
 
     def _range(self, some: str, elements: int) -> tuple[np.uint32, int]:
-        """The first block and the number of blocks of a launch, with so many elements per block.
+        """The first element and the number of blocks of a launch, with so many elements per block.
 
         A block that has elements of both kinds belongs to `EDGE`, and so does the last one, which
         may reach beyond own elements.
         """
         inside, end = self.interior // elements, -(-self.operator.mesh.owned // elements)
         first, last = {ALL: (0, end), INTERIOR: (0, inside), EDGE: (inside, end)}[some]
-        return np.uint32(first), last - first
+        return np.uint32(first * elements), last - first
 
 
 class StageByKernels(Launcher):

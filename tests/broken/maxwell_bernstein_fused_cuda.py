@@ -32,7 +32,7 @@ MISTAKES = [
     Mistake("the residual is not scaled", "a * old[c].y + dt", "old[c].y + dt"),
     Mistake(
         "all teams of a block have the elements of the first",
-        "(begin + blockIdx.x) * TEAMS + threadIdx.x / LANES",
-        "(begin + blockIdx.x) * TEAMS",
+        "blockIdx.x * TEAMS + threadIdx.x / LANES",
+        "blockIdx.x * TEAMS",
     ),
 ]

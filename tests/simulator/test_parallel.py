@@ -103,7 +103,8 @@ def test_wrong_ranges_are_refused(mistake, monkeypatch):
     def wrong(self, some, elements):
         begin, blocks = right(self, some, elements)
         more = mistake.get(some, 0)
-        return begin - np.uint32(max(0, more)) * (some == EDGE), blocks + more
+        earlier = elements * max(0, more) * (some == EDGE)
+        return begin - np.uint32(earlier), blocks + more
 
     monkeypatch.setattr(StageByOneKernel, "_range", wrong)
     with pytest.raises(AssertionError):

@@ -201,9 +201,9 @@ def make_bernstein_fused(shape, plan):
         d, s = cuda.local.array(4, real), cuda.local.array(4, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
-        # A launch takes the blocks from `begin` on.
-        block = np.uint32(begin + cuda.blockIdx.x)
-        first = np.uint32((block * teams + team) * elements)
+        # A launch takes the elements from `begin` on.
+        team_of_all = np.uint32(cuda.blockIdx.x * teams + team)
+        first = np.uint32(begin + team_of_all * elements)
         D = np.uint32(team * size)
         F = np.uint32(D + elements * lower)
         U, S = np.uint32(F + faces), np.uint32(F + faces + points)

@@ -200,9 +200,8 @@ def make_fused(shape, plan, matrices):
         left = cuda.local.array(4, real)
         right = cuda.local.array(4, real)
         column = np.uint32(cuda.threadIdx.x)
-        # A launch takes the blocks from `begin` on.
-        block = np.uint32(begin + cuda.blockIdx.x)
-        k = np.uint32(block * threads + column)
+        # A launch takes the elements from `begin` on.
+        k = np.uint32(begin + cuda.blockIdx.x * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)
         if k >= elements:
             return

@@ -388,9 +388,9 @@ def make_bernstein_fused(shape, plan):
         lifted = cuda.shared.array(all_points, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
-        # A launch takes the blocks from `begin` on.
-        block = np.uint32(begin + cuda.blockIdx.x)
-        k = np.uint32((block * teams + team) * elements)
+        # A launch takes the elements from `begin` on.
+        team_of_all = np.uint32(cuda.blockIdx.x * teams + team)
+        k = np.uint32(begin + team_of_all * elements)
         U, D = team * states // 2, team * curls // 2
         F, S = team * faced, team * points
         # Element k is the first of this thread's team.

@@ -139,8 +139,8 @@ def make_fused(shape, plan):
         lane = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
-        # A launch takes the blocks from `begin` on.
-        first = np.uint32((begin + cuda.blockIdx.x) * elements)
+        # A launch takes the elements from `begin` on.
+        first = np.uint32(begin + cuda.blockIdx.x * elements)
         element = np.uint32(row * inline)
         # Load the block's states into shared memory; zero the sums.
         p = thread

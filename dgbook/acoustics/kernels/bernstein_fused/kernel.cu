@@ -44,9 +44,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const unsigned team = threadIdx.x / LANES;
     VECTOR* const room = memory + team * TEAM;   // the team's part
     const unsigned lane = threadIdx.x % LANES;
-    // A launch takes the blocks from `begin` on.
+    // A launch takes the elements from `begin` on.
     const unsigned first
-        = ((begin + blockIdx.x) * TEAMS + team) * ELEMENTS;
+        = begin + (blockIdx.x * TEAMS + team) * ELEMENTS;
 
     // 1. Fetch the team's states, geometry and links.
     fetch(room, lane, first, u, geometry, links, res, a);

@@ -56,8 +56,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
 {
     extern __shared__ VECTOR memory[];
     const Shared shared(memory);
-    // A launch takes the blocks from `begin` on.
-    const unsigned first = (begin + blockIdx.x) * ELEMENTS;
+    // A launch takes the elements from `begin` on.
+    const unsigned first = begin + blockIdx.x * ELEMENTS;
 
     // 1. Fetch the block's states, links and geometry.
     fetch(shared, first, u, links, geometry, res, a);

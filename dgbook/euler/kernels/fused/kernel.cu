@@ -41,8 +41,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     int* bad, unsigned elements, unsigned edges, int stage, REAL dt,
     unsigned begin)
 {
-    // A launch takes the blocks from `begin` on.
-    const unsigned k = (begin + blockIdx.x) * THREADS + threadIdx.x;
+    // A launch takes the elements from `begin` on.
+    const unsigned k = begin + blockIdx.x * THREADS + threadIdx.x;
     const unsigned stride = (elements + TILE - 1) / TILE * TILE;
 #if COPIED
     __shared__ Matrices matrices;

@@ -43,10 +43,9 @@ bernstein_fused(const REAL* __restrict__ u,
     extern __shared__ VECTOR memory[];
     const Room room(memory + threadIdx.x / LANES * TEAM);
     const unsigned lane = threadIdx.x % LANES;
-    // A launch takes the blocks from `begin` on.
-    const unsigned team
-        = (begin + blockIdx.x) * TEAMS + threadIdx.x / LANES;
-    const unsigned first = team * ELEMENTS;
+    // A launch takes the elements from `begin` on.
+    const unsigned team = blockIdx.x * TEAMS + threadIdx.x / LANES;
+    const unsigned first = begin + team * ELEMENTS;
 
     // 1. Fetch the team's states, geometry and links.
     fetch_all(room, lane, first, u, geometry, links, res, a);

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.check import SimulatorError
+from dgbook.nodal.launching import ALL, EDGE, INTERIOR
 from dgbook.time import lsrk45
 
 
@@ -70,6 +71,16 @@ class Case:
         self.launcher.stage(self.launcher.upload(self.u), res, new, self.data, 0.0, 0.5, 0.1)
         self.assert_close(res, 0.1 * self.rhs)
         self.assert_close(new, self.u + 0.05 * self.rhs)
+
+    def check_ranges(self):
+        """The edge, the last block or two, and then the interior have the bits of the whole."""
+        launcher, new = self.launcher, [self.poisoned() for _ in range(2)]
+        launcher.interior = launcher.operator.mesh.K - 1
+        for state, ranges in zip(new, ([ALL], [EDGE, INTERIOR]), strict=True):
+            u, res = launcher.upload(self.u), launcher.upload(self.res)
+            for some in ranges:
+                launcher.stage(u, res, state, self.data, 0.5, 0.5, 0.1, some)
+        np.testing.assert_array_equal(*map(launcher.download, new))
 
     def check_recorded(self):
         """A stage that the device replays."""

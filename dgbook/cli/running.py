@@ -571,8 +571,8 @@ def in_parts(solver: NodalSolver | parallel.Solver) -> list[str]:
     """Of a mesh in parts a line about them; what is said of memory is then that of a process."""
     if not isinstance(solver, parallel.Solver):
         return []
-    edge = sum(piece.mesh.owned for piece in solver.pieces if piece.number % 2 == 0)
-    edge, parts = sum(ranks.agreed(solver, edge)), solver.transport.parts
+    edge = sum(ranks.agreed(solver, sum(piece.edge for piece in solver.pieces)))
+    parts = solver.transport.parts
     processes = len(ranks.agreed(solver, None))
     where = "one process" if processes == 1 else f"{processes} processes"
     sent = bytes_text(solver.bytes_sent())

@@ -28,6 +28,7 @@ from dgbook.nodal.lanes import (
     rows_together,
     store,
 )
+from dgbook.nodal.launching import Launches
 
 FREE = {"error_model": "numpy", "fastmath": {"contract"}}
 """A zero divisor is no exception, and products and sums may become one instruction."""
@@ -260,7 +261,7 @@ class Cores(Sweeps, CoreLauncher):
 
     def stages(
         self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float
-    ) -> Iterator[Any]:
+    ) -> Iterator[Launches]:
         """As `Sweeps.stages`, and then what the last sweep has found to be no gas."""
         yield from super().stages(u, work, data, dt)
         if (self.wrong >= 0).any():

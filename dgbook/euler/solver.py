@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from dgbook.euler.problem import FIELDS, entropy_density, sound_speed, velocity
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming
-from dgbook.nodal.launching import pieces
+from dgbook.nodal.launching import Launches, pieces
 from dgbook.nodal.solving import (
     ELEMENTS_AT_A_TIME,
     BlowUpError,
@@ -275,7 +274,7 @@ class DeviceSteps(DeviceStepper):
         self.work = launcher.work(state)
         super().__init__(launcher, [state], self.incoming[0].live, len(rk4.B))
 
-    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Any]]:
+    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Launches]]:
         for given, late in zip(self.incoming, LATE, strict=True):
             given.stage(t, late * self.dt)
         data = tuple(given.data for given in self.incoming)

@@ -166,16 +166,16 @@ class Device:
         for join in joins:
             here.wait_event(join)
 
-    def aside(self, function: Callable[[int], None]) -> Callable[[], None]:
+    def aside(self, function: Callable[[], None]) -> Callable[[], None]:
         """Launch something in a stream for messages; what is returned makes kernels wait for it.
 
-        ``function(stream)`` is called at once, with the address of that stream: its launches begin
-        when what was launched before is done, and precede what waits for a multiprocessor. The
-        stream that is current when the result is called goes on after them. Both work inside of
-        `capture`. On the CPU and the simulator the address is 0, and all is done at once.
+        The function is called at once: its launches begin when what was launched before is done,
+        and precede what waits for a multiprocessor. The stream that is current when the result is
+        called goes on after them. Both work inside of `capture`, where somebody has to wait. On the
+        CPU and the simulator all is done at once.
         """
         if self.kind != "cuda":
-            function(0)
+            function()
             return lambda: None
         import cupy
 
@@ -183,7 +183,7 @@ class Device:
         stream = _side_stream(cupy.cuda.Device().id, MESSAGES)
         stream.wait_event(here.record(cupy.cuda.Event(disable_timing=True)))
         with stream:
-            function(stream.ptr)
+            function()
         done = stream.record(cupy.cuda.Event(disable_timing=True))
         return lambda: cupy.cuda.get_current_stream().wait_event(done)
 
@@ -218,6 +218,15 @@ class Device:
 
         event = cupy.cuda.Event(disable_timing=True)
         return cupy.cuda.get_current_stream().record(event).synchronize
+
+    @property
+    def stream(self) -> int:
+        """The address of the current stream; 0 on the CPU and the simulator, which have none."""
+        if self.kind != "cuda":
+            return 0
+        import cupy
+
+        return cupy.cuda.get_current_stream().ptr
 
     @property
     def _module(self) -> Any:

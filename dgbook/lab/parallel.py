@@ -105,12 +105,11 @@ def facts_of(solver: NodalSolver | parallel.Solver) -> dict[str, Any]:
     }
     if not isinstance(solver, parallel.Solver):
         return facts | {"language": solver.launcher.plan.language}
-    edges = sum(piece.mesh.owned for piece in solver.pieces if piece.number % 2 == 0)
     return facts | {
         "K": solver.transport.total(sum(piece.mesh.owned for piece in solver.pieces)),
         "parts": solver.transport.parts,
         "gpus": len(solver.transport.everyone(None)),
-        "edge": solver.transport.total(edges),
+        "edge": solver.transport.total(sum(piece.edge for piece in solver.pieces)),
         "sent": solver.bytes_sent(),
         "language": solver.solvers[0].launcher.plan.language,
     }
@@ -279,7 +278,7 @@ def exchanged(comm: Any, device: Device, messages: nccl.Messages, nbytes: int, k
 
     def several() -> None:
         for _ in range(TOGETHER):
-            device.aside(exchange)()
+            exchange(device.stream)
 
     function = device.capture(several) if kind == RECORDED else several
     return [s / TOGETHER for s in seconds_together(comm, device, function)], None

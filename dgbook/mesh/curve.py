@@ -15,7 +15,8 @@ def along_a_curve(mesh: Mesh) -> np.ndarray:
 
     The bits of the coordinates of the centroids, on a grid of 2^15 cells each way in two dimensions
     and 2^10 in three, in turn make a number, by which the elements are sorted. Blocks that run at
-    the same time then share most of their faces, which they find in the caches. Ghosts stay last.
+    the same time then share most of their faces, which they find in the caches. Elements that meet
+    ghosts come behind all others, ghosts stay last.
     """
     bits = BITS // mesh.dim
     x = mesh.vertices[mesh.elements].mean(axis=1)
@@ -25,6 +26,7 @@ def along_a_curve(mesh: Mesh) -> np.ndarray:
     for bit in range(bits):
         for d in range(mesh.dim):
             code |= (cells[:, d] >> bit & 1) << (mesh.dim * bit + d)
+    code[: mesh.owned] |= mesh.at_edge.astype(np.int64) << BITS
     along = np.argsort(code[: mesh.owned], kind="stable")
     return np.concatenate([along, np.arange(mesh.owned, mesh.K)])
 

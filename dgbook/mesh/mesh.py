@@ -133,6 +133,11 @@ class Mesh:
         return self.K - self.ghosts
 
     @property
+    def at_edge(self) -> np.ndarray:
+        """Which own elements meet ghosts, (owned,) bools."""
+        return (self.neighbors[: self.owned] >= self.owned).any(axis=1)
+
+    @property
     def boundary_faces(self) -> np.ndarray:
         """Every boundary face once, rows (element, face), shape (nf, 2)."""
         return np.argwhere(self.neighbors < 0).astype(np.int32)

@@ -189,7 +189,11 @@ class CoreLauncher(ABC):
         The first blocks, with all elements but ghosts, which kernels compute.
     sources : Sources
         The family's.
+    in_ranges : bool
+        False: a stage is launched of all elements.
     """
+
+    in_ranges = False
 
     sources: ClassVar[Sources]
 

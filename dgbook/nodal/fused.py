@@ -14,7 +14,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
 from dgbook.mesh import inverse_permutation
-from dgbook.nodal.launching import PIECE, Launcher, StageByOneKernel, pieces
+from dgbook.nodal.launching import ALL, PIECE, Launcher, StageByOneKernel, pieces
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -397,7 +397,7 @@ class FusedStage(ElementByElement, StageByOneKernel):
     """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
-    number of boundary faces, then a, b and dt.
+    number of boundary faces, then a, b and dt, and the first element.
 
     Attributes
     ----------
@@ -423,26 +423,39 @@ class FusedStage(ElementByElement, StageByOneKernel):
         )
 
     @abstractmethod
-    def _launch(self) -> tuple[int, int | tuple[int, int], int]:
-        """Blocks, threads of a block, and the bytes that a block of CUDA C++ shares."""
+    def _block(self) -> tuple[int, int | tuple[int, int], int]:
+        """Elements and threads of a block, and the bytes that one of CUDA C++ shares."""
 
     def rhs(self, u: Any, data: Any, out: Any) -> None:
         """out = du/dt; `data` are g on the boundary, flat (fields nb Nfp,), one zero if nb = 0."""
         self.stage(u, out, out, data, 0.0, 0.0, 1.0)
 
-    def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is not u.
+    def stage(
+        self,
+        u: Any,
+        res: Any,
+        new: Any,
+        data: Any,
+        a: float,
+        b: float,
+        dt: float,
+        some: str = ALL,
+    ) -> None:
+        """res = a res + dt du/dt, new = u + b res, of `some` elements; `new` is not u.
 
         Where a = 0, `res` is not read; where b = 0, `new` is not written.
         """
+        elements, threads, shared = self._block()
+        begin, blocks = self._range(some, elements)
+        if not blocks:
+            return
         arguments = (u, data, *(self.arrays[name] for name in self.inputs), res, new)
         scalars = (self.real(value) for value in (a, b, dt))
-        blocks, block, shared = self._launch()
         if self.plan.language == "cuda":
             faces = self.operator.trace.ghosts
-            self.kernel[blocks, block, shared](*arguments, faces, *scalars)
+            self.kernel[blocks, threads, shared](*arguments, faces, *scalars, begin)
         else:
-            self.kernel[blocks, block](*arguments, *scalars)
+            self.kernel[blocks, threads](*arguments, *scalars, begin)
 
 
 class NodalStage(FusedStage):
@@ -467,9 +480,8 @@ class NodalStage(FusedStage):
     def _matrices(self, plan: FusedPlan) -> tuple[np.ndarray, np.ndarray]:
         """D, (columns, 3, rows), and the lift from each face, (4, Nfp, 1, rows)."""
 
-    def _launch(self) -> tuple[int, int | tuple[int, int], int]:
+    def _block(self) -> tuple[int, int | tuple[int, int], int]:
         plan, shape = self.plan, self.shape
         rows = plan.lanes(shape), plan.rows
-        block = plan.block(shape) if plan.language == "cuda" else rows
-        blocks = -(-self.operator.mesh.owned // plan.elements)
-        return blocks, block, plan.shared_bytes(shape)
+        threads = plan.block(shape) if plan.language == "cuda" else rows
+        return plan.elements, threads, plan.shared_bytes(shape)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,11 @@ MOST = 2**32
 """Entries that indices of 32 bits can number."""
 PIECE = 2**13
 """Elements that are converted together: what that takes is little beside the state."""
+ALL, INTERIOR, EDGE = "all", "interior", "edge"
+"""Elements of which a stage is launched: of a part, those that wait for nobody, and the others."""
+Launches = tuple[Callable[..., None], Any]
+"""``launch()`` launches a stage, and with it comes the array that the stage writes. Of launchers
+`in_ranges`, ``launch(INTERIOR)`` and ``launch(EDGE)`` do the same, in any order or side by side."""
 
 
 def pieces(K: int, most: int) -> Iterator[slice]:
@@ -44,7 +50,11 @@ class Launcher(ABC):
         Entries of a state, or its shape.
     arrays : dict
         By name, on the device.
+    in_ranges : bool
+        Whether a stage can be launched of `INTERIOR` and `EDGE`, one beside the other.
     """
+
+    in_ranges = False
 
     plan: Any
     size: int | tuple[int, ...]
@@ -152,9 +162,11 @@ class StageByOneKernel(Launcher):
     kernel : Kernel or CudaKernel
         The plan's.
     order : (K,)
-        Which element stands at each place of a state.
+        Which element stands at each place of a state: those that meet no ghosts come first.
     shape : the sizes that the kernel closes over
     """
+
+    in_ranges = True
 
     kernel: Any
     order: np.ndarray
@@ -178,6 +190,21 @@ class StageByOneKernel(Launcher):
     def elements(self) -> np.ndarray:
         """The number of the element at each place of a state, (K,)."""
         return self.order
+
+    @cached_property
+    def interior(self) -> int:
+        """How many elements meet no ghosts."""
+        return int(np.count_nonzero(~self.operator.mesh.at_edge))
+
+    def _range(self, some: str, elements: int) -> tuple[np.uint32, int]:
+        """The first element and the number of blocks of a launch, with so many elements per block.
+
+        A block that has elements of both kinds belongs to `EDGE`, and so does the last one, which
+        may reach beyond own elements.
+        """
+        inside, end = self.interior // elements, -(-self.operator.mesh.owned // elements)
+        first, last = {ALL: (0, end), INTERIOR: (0, inside), EDGE: (inside, end)}[some]
+        return np.uint32(first * elements), last - first
 
 
 class StageByKernels(Launcher):

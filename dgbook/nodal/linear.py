@@ -17,7 +17,7 @@ from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
 from dgbook.nodal.incoming import Incoming, Launch
-from dgbook.nodal.launching import PIECE, pieces
+from dgbook.nodal.launching import PIECE, Launches, pieces
 from dgbook.nodal.local import (
     Choice,
     Clusters,
@@ -376,7 +376,7 @@ class DeviceSteps(DeviceStepper):
             states.append(launcher.zeros())  # the first stage fills it
         super().__init__(launcher, states, self.incoming.live, len(self.method.A))
 
-    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Any]]:
+    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Launches]]:
         arrays = self.states, self.res
         numbers = self.method, self.dt, start, t
         return partial(_step, self.launcher, self.incoming, *arrays, *numbers)
@@ -395,11 +395,10 @@ def _step(
     dt: float,
     start: int,
     t: float,
-) -> Iterator[Any]:
-    """The stages of a step from states[start] at time t; yields the state that each reads."""
+) -> Iterator[Launches]:
+    """The stages of a step from states[start] at time t, see `DeviceStepper._stages`."""
     for stage, (a, b, c) in enumerate(zip(method.A, method.B, method.C, strict=True)):
         u, new = (states[(start + stage + i) % len(states)] for i in range(2))
-        yield u
         incoming.stage(t, c * dt)
-        launcher.stage(u, res, new, incoming.data, a, b, dt)
+        yield partial(launcher.stage, u, res, new, incoming.data, a, b, dt), new
     incoming.tick()

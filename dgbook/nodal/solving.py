@@ -20,7 +20,7 @@ from dgbook.gpu import Device
 from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh, nodes_xyz
 from dgbook.nodal.cores import CoreLauncher
-from dgbook.nodal.launching import pieces
+from dgbook.nodal.launching import Launches, pieces
 from dgbook.time import steps
 from dgbook.time.stepping import Stages
 
@@ -595,12 +595,11 @@ class DeviceStepper(ABC):
             ]
 
     @abstractmethod
-    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Any]]:
-        """What goes through the stages of a step from states[start] and time t, launching each.
+    def _stages(self, start: int, t: float) -> Callable[[], Iterator[Launches]]:
+        """What goes through the stages of a step from states[start] and time t.
 
-        It yields, before each, the array whose ghosts the stage reads. A recording keeps it, and
-        this object keeps the recording: it should hold arrays and not this object, or both keep
-        the device's memory until Python looks for circles.
+        A recording keeps it, and this object keeps the recording: it should hold arrays and not
+        this object, or both keep the device's memory until Python looks for circles.
         """
 
     def step(self, t: float) -> None:
@@ -611,8 +610,8 @@ class DeviceStepper(ABC):
             _all_of(self._stages(self.current, t))
         self.done()
 
-    def stages(self, t: float) -> Iterator[Any]:
-        """The same stage by stage; yields the array whose ghosts the next stage reads."""
+    def stages(self, t: float) -> Iterator[Launches]:
+        """The same stage by stage, each of which has to be launched before the next."""
         yield from self._stages(self.current, t)()
         self.done()
 
@@ -657,10 +656,10 @@ def check_done(done: int, count: int) -> None:
         raise ValueError(f"done = {done}; allowed: 0 to {count}, the number of steps")
 
 
-def _all_of(stages: Callable[[], Iterator[Any]]) -> None:
-    """Go through all stages of a step."""
-    for _ in stages():
-        pass
+def _all_of(stages: Callable[[], Iterator[Launches]]) -> None:
+    """Launch all stages of a step."""
+    for launch, _ in stages():
+        launch()
 
 
 class HostStepper:

@@ -101,6 +101,6 @@ class TeamStage(FusedStage):
 
     shape: NodalShape
 
-    def _launch(self) -> tuple[int, int, int]:
-        blocks = -(-self.operator.mesh.owned // self.plan.elements_of_block)
-        return blocks, self.plan.block(self.shape), self.plan.shared_bytes(self.shape)
+    def _block(self) -> tuple[int, int, int]:
+        plan, shape = self.plan, self.shape
+        return plan.elements_of_block, plan.block(shape), plan.shared_bytes(shape)

@@ -1,6 +1,6 @@
 """One mesh in several parts: partitions, ghosts, exchanges, transports, and a solver on top."""
 
-from .pieces import Message, Piece, cut, divide, pieces_of
+from .pieces import Message, Piece, cut, divide
 from .solver import TRACES, Solver, State
 from .surface import Surface, surface, surfaces
 from .transport import Connection, MpiRanks, NcclRanks, OneProcess, Packet, Transport
@@ -20,7 +20,6 @@ __all__ = [
     "Transport",
     "cut",
     "divide",
-    "pieces_of",
     "surface",
     "surfaces",
 ]

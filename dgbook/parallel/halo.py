@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu import Device, Kernel
 from dgbook.parallel.kernels import make_copy, make_product
-from dgbook.parallel.pieces import Message, Piece, part_of
+from dgbook.parallel.pieces import Message, Piece
 from dgbook.parallel.transport import Packet, Transport
 
 THREADS = 256
@@ -103,7 +103,7 @@ class Side:
 
 
 class Halo:
-    """Moves traces between pieces: inside of a part by copies, between parts by a transport.
+    """Moves traces between parts, by a transport.
 
     Parameters
     ----------
@@ -135,15 +135,13 @@ class Halo:
         device: Device,
         dtype: np.dtype,
     ) -> None:
-        number = {piece.number: i for i, piece in enumerate(pieces)}
-
         def entries(i: int, elements: np.ndarray, faces: np.ndarray) -> np.ndarray:
             """Where the traces of faces are in the states of a piece, (n, fields, Nfp)."""
             where = places[i](elements, face_nodes[faces])
             return np.ascontiguousarray(where.swapaxes(0, 1), np.int64)
 
         def side(i: int, messages: Sequence[Message], way: int) -> Side:
-            """An end of messages to other parts, where they are sent (0) or received (1)."""
+            """An end of messages, where they are sent (0) or received (1)."""
             elements = np.concatenate([message.elements for message in messages])
             faces = np.concatenate([message.faces for message in messages])
             state, matrices = entries(i, elements, faces), None
@@ -156,43 +154,35 @@ class Halo:
             buffer, packets, first = device.zeros(shape, dtype), [], 0
             for message in messages:
                 last = first + len(message.faces)
-                parts = part_of(message.source), part_of(message.target)
-                packets.append(Packet(*parts, buffer[first:last]))
+                packets.append(Packet(message.source, message.target, buffer[first:last]))
                 first = last
             return Side(i, buffer, packets, Transfer(device, *ends, matrices))
 
-        self.device = device
-        self.within = []  # source, target, and how
-        self.sends: list[Side] = []
-        self.receives: list[Side] = []
-        for i, piece in enumerate(pieces):
-            for message in piece.receives:
-                if part_of(message.source) == piece.part:
-                    j = number[message.source]
-                    (sent,) = (m for m in pieces[j].sends if m.target == piece.number)
-                    ends = ((k, m.elements, m.faces) for k, m in ((j, sent), (i, message)))
-                    self.within.append((j, i, Transfer(device, *(entries(*end) for end in ends))))
-            out = [m for m in piece.sends if part_of(m.target) != piece.part]
-            if out:  # then as much comes in
-                self.sends.append(side(i, out, 0))
-                inward = [m for m in piece.receives if part_of(m.source) != piece.part]
-                self.receives.append(side(i, inward, 1))
+        ends = [(i, piece) for i, piece in enumerate(pieces) if piece.sends]  # or none come in
+        self.sends = [side(i, piece.sends, 0) for i, piece in ends]
+        self.receives = [side(i, piece.receives, 1) for i, piece in ends]
         self.connection = transport.connect(
             [packet for end in self.sends for packet in end.packets],
             [packet for end in self.receives for packet in end.packets],
             device,
         )
 
-    def start(self, states: Sequence[Any]) -> None:
-        """Let go what other parts want to know; after it, pieces of interiors have their ghosts."""
-        moves = [partial(end.transfer, states[end.piece], end.buffer) for end in self.sends]
-        moves += [partial(transfer, states[j], states[i]) for j, i, transfer in self.within]
-        if moves:
-            self.device.concurrently(*moves)
-        self.connection.start()
+    def exchange(self, states: Sequence[Any]) -> None:
+        """After it, all ghosts have what their elements have before it.
 
-    def finish(self, states: Sequence[Any]) -> None:
-        """Wait for the others; after it, all pieces have their ghosts."""
+        On a GPU it is enqueued in the current stream.
+        """
+        self.pack(states)
+        self.connection.start()
         self.connection.finish()
+        self.unpack(states)
+
+    def pack(self, states: Sequence[Any]) -> None:
+        """Gather what other parts want to know."""
+        for end in self.sends:
+            end.transfer(states[end.piece], end.buffer)
+
+    def unpack(self, states: Sequence[Any]) -> None:
+        """Scatter what they have sent to the ghosts."""
         for end in self.receives:
             end.transfer(end.buffer, states[end.piece])

@@ -13,12 +13,12 @@ from dgbook.mesh.partition import parts_by_metis
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """What one piece tells another before each stage: its traces on the faces between them.
+    """What one part tells another before each stage: its traces on the faces between them.
 
     Attributes
     ----------
     source, target : int
-        Numbers of the two pieces.
+        Numbers of the two parts.
     elements, faces : (n,) ints
         In this order, element and face as the source numbers them: with the target its ghosts.
     """
@@ -31,33 +31,28 @@ class Message:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Some elements of a mesh, as a mesh of their own, behind them the ghosts.
+    """A part of a mesh, as a mesh of its own, behind its elements the ghosts.
 
-    A part, which belongs to a rank or a GPU, is stored as two pieces: its elements at the edge,
-    which meet other parts, and those of its interior. While traces travel between parts, the
-    interior is computed, which waits for nobody.
+    It belongs to a rank or a GPU. While traces travel between parts, its interior is computed,
+    which waits for nobody; then the elements at its edge, which meet other parts.
 
     Attributes
     ----------
     number : int
-        2 part for the edge, 2 part + 1 for the interior.
+        Of the part.
     mesh : Mesh
-        Own elements along a curve that fills space, then ``mesh.ghosts`` ghosts, one for each face
-        that own elements have in common with other pieces, sorted by the other piece and the number
-        in the whole mesh. ``mesh.numbers`` are the numbers there.
+        Own elements, the interior before the edge and either along a curve that fills space, then
+        ``mesh.ghosts`` ghosts, one for each face that own elements have in common with other parts,
+        sorted by the other part and the number in the whole mesh. ``mesh.numbers`` are the numbers
+        there.
     sends, receives : tuple of Message
-        Ascending by the other piece. In `receives` elements are this piece's ghosts.
+        Ascending by the other part. In `receives` elements are this piece's ghosts.
     """
 
     number: int
     mesh: Mesh
     sends: tuple[Message, ...]
     receives: tuple[Message, ...]
-
-    @property
-    def part(self) -> int:
-        """The part that it belongs to."""
-        return part_of(self.number)
 
     @property
     def elements(self) -> np.ndarray:
@@ -69,10 +64,10 @@ class Piece:
         """The numbers in the whole mesh of its own elements."""
         return self.elements[: self.mesh.owned]
 
-
-def part_of(piece: int) -> int:
-    """The part to which the piece of a number belongs."""
-    return piece // 2
+    @property
+    def edge(self) -> int:
+        """How many of its own elements meet other parts."""
+        return int(np.count_nonzero(self.mesh.at_edge))
 
 
 def divide(mesh: Mesh, parts: int) -> np.ndarray:
@@ -106,41 +101,26 @@ def divide(mesh: Mesh, parts: int) -> np.ndarray:
     return owner
 
 
-def pieces_of(mesh: Mesh, owner: np.ndarray) -> np.ndarray:
-    """The piece of each element, (K,) int32: 2 owner where it meets another part, else one more.
-
-    Parameters
-    ----------
-    mesh : Mesh
-    owner : (K,) ints
-        The part of each element, as `divide` returns it.
-    """
-    across = np.where(mesh.neighbors < 0, owner[:, None], owner[mesh.neighbors])
-    inside = (across == owner[:, None]).all(axis=1)
-    return (2 * owner + inside).astype(np.int32)
-
-
-def cut(mesh: Mesh, piece: np.ndarray, number: int) -> Piece | None:
-    """One of the pieces of a mesh; None if it has no elements.
+def cut(mesh: Mesh, owner: np.ndarray, number: int) -> Piece:
+    """One of the parts of a mesh.
 
     Parameters
     ----------
     mesh : Mesh
         The whole mesh.
-    piece : (K,) ints
-        The piece of each element, as `pieces_of` returns it.
+    owner : (K,) ints
+        The part of each element, as `divide` returns it.
     number : int
+        Of the part.
     """
-    own = np.flatnonzero(piece == number)
-    if not len(own):
-        return None
+    own = np.flatnonzero(owner == number)
     # Both sides of a message list its faces in the same order, that of the source's numbers.
-    ours, theirs = _borders(mesh, piece, own)
-    theirs = theirs[np.argsort(piece[theirs[:, 0]], kind="stable")]
+    ours, theirs = _borders(mesh, owner, own)
+    theirs = theirs[np.argsort(owner[theirs[:, 0]], kind="stable")]
     own = own[along_a_curve(_sub_mesh(mesh, own, theirs))[: len(own)]]
     here = np.full(mesh.K, -1)
     here[own] = np.arange(len(own))
-    out, source = piece[mesh.neighbors[ours[:, 0], ours[:, 1]]], piece[theirs[:, 0]]
+    out, source = owner[mesh.neighbors[ours[:, 0], ours[:, 1]]], owner[theirs[:, 0]]
     ours[:, 0] = here[ours[:, 0]]
     ghosts = np.stack([len(own) + np.arange(len(theirs)), theirs[:, 1]], axis=1)
 
@@ -155,10 +135,10 @@ def cut(mesh: Mesh, piece: np.ndarray, number: int) -> Piece | None:
     )
 
 
-def _borders(mesh: Mesh, piece: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The faces between a piece and others from its own side, and from theirs; rows (k, f)."""
+def _borders(mesh: Mesh, owner: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The faces between a part and others from its own side, and from theirs; rows (k, f)."""
     neighbors = mesh.neighbors[own]
-    row, f = np.nonzero((neighbors >= 0) & (piece[neighbors] != piece[own][:, None]))
+    row, f = np.nonzero((neighbors >= 0) & (owner[neighbors] != owner[own][:, None]))
     k = own[row]
     theirs = np.stack([mesh.neighbors[k, f], mesh.neighbor_faces[k, f]], axis=1)
     return np.stack([k, f], axis=1), theirs[np.lexsort((theirs[:, 1], theirs[:, 0]))]

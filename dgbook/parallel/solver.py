@@ -1,4 +1,4 @@
-"""A solver for a mesh in parts: one of a family's own solvers for each piece, in step."""
+"""A solver for a mesh in parts: one of a family's own solvers for each part, in step."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from dgbook.gpu import Device
 from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh
 from dgbook.nodal import solving
+from dgbook.nodal.launching import EDGE, INTERIOR
 from dgbook.nodal.linear import LinearSolver, accurate_step, few_steps, noise, safe_step
 from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch, check_done, check_number
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.parallel.halo import Halo
-from dgbook.parallel.pieces import Piece, cut, divide, part_of, pieces_of
+from dgbook.parallel.pieces import Piece, cut, divide
 from dgbook.parallel.transport import MpiRanks, NcclRanks, OneProcess, Transport
 from dgbook.time import steps
 from dgbook.time.stability import longest_steps
@@ -31,7 +32,7 @@ CHECK_SELDOM = 32
 """Steps of launchers between two looks for what the equations forbid: a look copies the state."""
 
 State = list[np.ndarray]
-"""Of each piece of this process the fields (n, K, Np), ghosts included."""
+"""Of each part of this process the fields (n, K, Np), ghosts included."""
 
 
 class Solver:
@@ -45,11 +46,11 @@ class Solver:
 
     The mesh is divided by METIS. In one process there are several parts, with copies between them;
     with a communicator of MPI each rank has one part, and all ranks call the same methods. Before
-    each stage traces on the faces between parts travel, while the interior is computed. On GPUs,
-    one for each rank, they travel by NCCL, and a time step is one recording of all that, unless
-    Python has to run in every stage.
+    each stage traces on the faces between parts travel. On GPUs, one for each rank, they travel by
+    NCCL, while the interior is computed, if the family's kernels can take it apart from the edge;
+    and a time step is one recording of all that, unless Python has to run in every stage.
 
-    A state is a list, an array for each piece of this process; see `gather` and `scatter`.
+    A state is a list, an array for each part of this process; see `gather` and `scatter`.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ class Solver:
     Attributes
     ----------
     pieces : list of Piece
-        Those of this process, the edge of a part before its interior.
+        The parts of this process.
     solvers : list of NodalSolver
         One for each.
     transport : Transport
@@ -104,10 +105,7 @@ class Solver:
         )
         self.mesh, self.traces = mesh, traces
         owner = divide(mesh, self.transport.parts)
-        piece = pieces_of(mesh, owner)
-        numbers = (2 * part + inside for part in self.transport.mine for inside in (0, 1))
-        found = (cut(mesh, piece, number) for number in numbers)
-        self.pieces = [one for one in found if one is not None]
+        self.pieces = [cut(mesh, owner, number) for number in self.transport.mine]
         self.solvers = [make(one) for one in self.pieces]
         first = self.solvers[0]
         self.fields, self.element, self.dtype = first.fields, first.element, first.dtype
@@ -144,9 +142,7 @@ class Solver:
     def rhs(self, u: State, t: float = 0.0) -> State:
         """du/dt, with ghosts that nobody has computed; what `u` has in ghosts is not looked at."""
         u = [values.copy() for values in u]
-        halo = self._between_calls
-        halo.start(u)
-        halo.finish(u)
+        self._between_calls.exchange(u)
         return [solver.rhs(values, t) for solver, values in zip(self.solvers, u, strict=True)]
 
     @cached_property
@@ -257,12 +253,7 @@ class Solver:
 
     def bytes_sent(self) -> int:
         """What all parts together send to others before a stage."""
-        faces = sum(
-            len(message.faces)
-            for piece in self.pieces
-            for message in piece.sends
-            if part_of(message.target) != piece.part
-        )
+        faces = sum(len(message.faces) for piece in self.pieces for message in piece.sends)
         values = self._sent * self.element.face_nodes.shape[1]
         return self.transport.total(faces) * values * self.dtype.itemsize
 
@@ -271,7 +262,7 @@ class Solver:
         return sum(solver.memory_bytes() for solver in self.solvers)
 
     def _sum(self, u: State, measure: Callable) -> Any:
-        """The sum of something over all pieces of all processes."""
+        """The sum of something over all parts of all processes."""
         mine = [measure(solver, values) for solver, values in zip(self.solvers, u, strict=True)]
         return self.transport.total(sum(mine))
 
@@ -315,11 +306,12 @@ def _held(
 
 
 class Stepper:
-    """Time steps of all pieces of a process together, stage by stage.
+    """Time steps of all parts of a process together, stage by stage.
 
-    Before a stage traces leave for other parts; while they travel, the interiors take the stage,
-    then, when all has arrived, the edges. On a GPU all of it is recorded, and interiors and edges
-    are in streams of their own: edges wait for what travels, and for nothing else.
+    On the host an exchange precedes each stage. On devices one follows it, for the next stage; it
+    needs new traces from the edges only. On a GPU all of it is recorded, edges, messages and
+    interiors in streams of their own: an edge waits for messages and for the stage before, messages
+    wait for edges, and an interior, whose elements meet no ghosts, for the stage before.
 
     Parameters
     ----------
@@ -336,8 +328,12 @@ class Stepper:
             one._host_stepper(values, dt) if host else one._stepper(values, t, dt, done)
             for one, values in zip(solver.solvers, u, strict=True)
         ]
-        numbers = [piece.number for piece in solver.pieces]
-        self.through = partial(_through, solver.halo(host), solver.device, numbers)
+        halo = solver.halo(host)
+        self.through = partial(_through_on_host, halo)
+        if not host:
+            in_ranges = solver.solvers[0].launcher.in_ranges
+            self.through = partial(_through, halo, solver.device, in_ranges)
+            halo.exchange([stepper.state for stepper in self.steppers])
         self.kept, self.kept_time, self.since = u, t + done * dt, 0  # the last look
         self.look_every = 1 if host else CHECK_SELDOM
         self.replay = None
@@ -357,7 +353,7 @@ class Stepper:
         Raises
         ------
         BlowUpError
-            In all processes, if the family's equations forbid what a piece has after it.
+            In all processes, if the family's equations forbid what a part has after it.
         """
         if not self.since:
             self.kept_time = t
@@ -405,29 +401,36 @@ class Stepper:
         return self.solver.transport.total(sum(stepper.squares() for stepper in self.steppers))
 
 
-def _through(halo: Halo, device: Device, numbers: list[int], begin: list[Callable]) -> None:
-    """Go through all stages of a step of all pieces, of which `numbers` are the numbers.
-
-    Each of `begin` begins a piece's step: see `DeviceStepper.stages`.
-    """
+def _through_on_host(halo: Halo, begin: list[Callable]) -> None:
+    """Go through all stages of a step of all parts; see `HostStepper.stages`."""
     walks = [walk() for walk in begin]
-    states = [next(walk) for walk in walks]
+    while states := [u for walk in walks if (u := next(walk, None)) is not None]:
+        halo.exchange(states)
 
-    def stage(inside: int) -> None:
-        """One stage of the pieces of interiors (1), or of edges (0)."""
-        for i, number in enumerate(numbers):
-            if number % 2 == inside:
-                states[i] = next(walks[i], None)
 
-    while states[0] is not None:
-        now = list(states)
+def _through(halo: Halo, device: Device, in_ranges: bool, begin: list[Callable]) -> None:
+    """The same on a device, see `DeviceStepper.stages`; ghosts have traces before and after it."""
 
-        def edges(now: State = now) -> None:
-            halo.finish(now)
-            stage(0)
+    def arrived() -> None:
+        """Wait for messages: there are none yet."""
 
-        halo.start(now)
-        device.concurrently(partial(stage, 1), edges)
+    for stages in zip(*(walk() for walk in begin), strict=True):
+        launches, written = zip(*stages, strict=True)
+
+        def interiors(launches: tuple = launches) -> None:
+            for launch in launches:
+                if in_ranges:
+                    launch(INTERIOR)
+
+        def edges(launches: tuple = launches, written: State = written) -> None:
+            nonlocal arrived
+            arrived()
+            for launch in launches:
+                launch(*([EDGE] if in_ranges else []))
+            arrived = device.aside(partial(halo.exchange, written))
+
+        device.concurrently(interiors, edges)
+    arrived()
 
 
 class StepWatch(Watch):
@@ -459,7 +462,7 @@ class March(solving.March):
 
 
 class Product:
-    """du/dt of all pieces of a process as the product of a matrix with one long vector.
+    """du/dt of all parts of a process as the product of a matrix with one long vector.
 
     Of ghosts there are zeros in vectors, so that nothing is counted twice.
 
@@ -484,8 +487,7 @@ class Product:
     def __call__(self, x: Any, y: Any) -> None:
         """y = L x; what x has of ghosts is replaced."""
         states, rates = self._views(x), self._views(y)
-        self.halo.start(states)
-        self.halo.finish(states)
+        self.halo.exchange(states)
         pieces = self.solver.pieces
         for piece, product, u, rate in zip(pieces, self.products, states, rates, strict=True):
             product(u, rate)
@@ -514,7 +516,7 @@ class Product:
         return self.solver.transport.total(sum(mine))
 
     def _views(self, vector: Any) -> list[Any]:
-        """Of each piece its part of a vector."""
+        """Of each part what it has of a vector."""
         both = zip(self.shapes, pairwise(self.ends), strict=True)
         return [vector[first:last].reshape(shape) for shape, (first, last) in both]
 

@@ -239,9 +239,9 @@ class NcclRanks(MpiRanks):
 
 
 class NcclGroup(Connection):
-    """All messages as one group, in a stream of their own: kernels run beside them.
+    """All messages as one group in the current stream, where what follows comes after them.
 
-    Both methods only enqueue, so that they can be recorded; ranks that record must do it together.
+    That can be recorded; ranks that record must do it together.
     """
 
     def __init__(
@@ -260,8 +260,7 @@ class NcclGroup(Connection):
 
     def start(self) -> None:
         """As `Connection.start`."""
-        self.wait = self.device.aside(self.exchange)
+        self.exchange(self.device.stream)
 
     def finish(self) -> None:
-        """As `Connection.finish`."""
-        self.wait()
+        """As `Connection.finish`: nothing, for others wait for the stream."""

@@ -32,7 +32,7 @@ MISTAKES = [
     Mistake("the residual is not scaled", "a * old[c].y + dt", "old[c].y + dt"),
     Mistake(
         "all teams of a block have the elements of the first",
-        "(blockIdx.x * TEAMS + threadIdx.x / LANES) * ELEMENTS",
-        "blockIdx.x * TEAMS * ELEMENTS",
+        "blockIdx.x * TEAMS + threadIdx.x / LANES",
+        "blockIdx.x * TEAMS",
     ),
 ]

@@ -8,9 +8,9 @@ from dgbook.parallel.transport import Connection, OneProcess
 class StaleGhosts(Halo):
     """Sends what the states were before the last stage: packed once, in the wrong place."""
 
-    def start(self, states):
+    def pack(self, states):
         before = [end.buffer.copy() for end in self.sends]
-        super().start(states)
+        super().pack(states)
         for end, old in zip(self.sends, before, strict=True):
             end.buffer[:] = old
 
@@ -24,12 +24,12 @@ class SwappedNeighbors(Halo):
             end.transfer.here[[0, 1]] = end.transfer.here[[1, 0]]
 
 
-class InnerBorderForgotten(Halo):
-    """Exchanges between parts only, and not between the edge of a part and its interior."""
+class GhostsForgotten(Halo):
+    """Unpacks into an array that no stage reads: a pointer that was not swapped with the others."""
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.within = []
+    def unpack(self, states):
+        self.first = getattr(self, "first", [state.copy() for state in states])
+        super().unpack(self.first)
 
 
 class MissingWait(OneProcess):

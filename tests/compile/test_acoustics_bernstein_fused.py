@@ -22,7 +22,7 @@ def report(order, dtype, language, cc=(9, 0)):
     """The default plan, its shape, and what the compiler says."""
     shape, plan = Shape(order, dtype), BernsteinFusedPlan.default(Shape(order, dtype), cc, language)
     r, i, s = np.empty(1, dtype), INDICES, np.dtype(dtype).type(1)
-    signature = (r, r, i, i, i, r, i, i, r, r, r, r, r, s, s, s)
+    signature = (r, r, i, i, i, r, i, i, r, r, r, r, r, s, s, s, np.uint32(0))
     return plan, shape, compile(kernel(shape, plan), signature, cc)
 
 

@@ -25,7 +25,7 @@ def report(order, dtype, cc, language):
     shape, plan = Shape(order, dtype), shipped(FusedPlan, Shape(order, dtype), cc, language)
     real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
     i = INDICES
-    signature = (real, real, i, i, i, *(real,) * 6, s, s, s)
+    signature = (real, real, i, i, i, *(real,) * 6, s, s, s, np.uint32(0))
     return plan, shape, compile(kernel(shape, plan), signature, cc)
 
 

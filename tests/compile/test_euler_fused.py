@@ -27,7 +27,7 @@ def report(order, dtype, cc, language="cuda", plan=None, flux="roe"):
     real, number = np.empty(1, dtype), np.dtype(dtype).type(1)
     indices, names = np.empty(1, np.uint32), np.empty(1, np.int32)
     arrays = (real, real, indices, real, names, real, real, real, real, names)
-    signature = (*arrays, np.uint32(1), np.uint32(1), np.int32(1), number)
+    signature = (*arrays, np.uint32(1), np.uint32(1), np.int32(1), number, np.uint32(0))
     return plan, compile(kernel(FusedShape(order, dtype, flux), plan), signature, cc)
 
 

@@ -22,7 +22,7 @@ def report(order, dtype, language, cc=(9, 0)):
     shape = FusedShape(order, dtype)
     plan = BernsteinFusedPlan.default(shape, cc, language)
     r, i, s = np.empty(1, dtype), INDICES, np.dtype(dtype).type(1)
-    signature = (r, r, i, i, i, i, r, r, r, r, r, s, s, s)
+    signature = (r, r, i, i, i, i, r, r, r, r, r, s, s, s, np.uint32(0))
     return plan, shape, compile(kernel(shape, plan), signature, cc)
 
 

@@ -25,7 +25,7 @@ def report(order, dtype, cc, language, materials=False, plan=None):
     plan = plan or shipped(FusedPlan, FusedShape(order, dtype, True), cc, language)
     real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
     i = INDICES
-    signature = (real, real, i, i, real, i, *(real,) * 6, s, s, s)
+    signature = (real, real, i, i, real, i, *(real,) * 6, s, s, s, np.uint32(0))
     return plan, shape, compile(kernel(shape, plan), signature, cc)
 
 

@@ -12,7 +12,7 @@ from dgbook import parallel
 from dgbook.euler.solver import FlowError
 from dgbook.mesh import box, edge_cut, geometric_factors, read
 from dgbook.nodal.solving import BlowUpError
-from dgbook.parallel import cut, divide, pieces_of
+from dgbook.parallel import cut, divide
 from dgbook.parallel import solver as parallel_solver
 from dgbook.parallel.surface import surface, surfaces
 
@@ -21,9 +21,7 @@ FAMILIES = ("linear", "maxwell", "nodal", "bernstein", "euler")
 
 
 def pieces(mesh, owner):
-    piece = pieces_of(mesh, owner)
-    found = (cut(mesh, piece, n) for n in range(2 * owner.max() + 2))
-    return [one for one in found if one is not None]
+    return [cut(mesh, owner, n) for n in range(owner.max() + 1)]
 
 
 # ---------------------------------------------------------------------------------------- pieces
@@ -32,29 +30,22 @@ def pieces(mesh, owner):
 def test_an_interval_cut_in_two_by_hand():
     """Elements 0 1 2 | 3 4 5: of either part one element is at the edge; face 0 is on the right."""
     found = pieces(box(6), np.array([0, 0, 0, 1, 1, 1]))
-    assert [p.number for p in found] == [0, 1, 2, 3]
-    assert [p.owned.tolist() for p in found] == [[2], [0, 1], [3], [4, 5]]
-    assert [p.elements.tolist() for p in found] == [[2, 1, 3], [0, 1, 2], [3, 2, 4], [4, 5, 3]]
+    assert [p.number for p in found] == [0, 1]
+    # The interior, the edge, the ghost.
+    assert [p.elements.tolist() for p in found] == [[0, 1, 2, 3], [4, 5, 3, 2]]
+    assert [p.owned.tolist() for p in found] == [[0, 1, 2], [4, 5, 3]]
+    assert [p.edge for p in found] == [1, 1]
+    assert [p.mesh.at_edge.tolist() for p in found] == 2 * [[False, False, True]]
     sent = [[(m.target, m.elements.tolist(), m.faces.tolist()) for m in p.sends] for p in found]
-    assert sent == [
-        [(1, [0], [1]), (2, [0], [0])],
-        [(0, [1], [0])],
-        [(0, [0], [1]), (3, [0], [0])],
-        [(2, [0], [1])],
-    ]
+    assert sent == [[(1, [2], [0])], [(0, [2], [1])]]
     received = [
         [(m.source, m.elements.tolist(), m.faces.tolist()) for m in p.receives] for p in found
     ]
-    assert received == [
-        [(1, [1], [0]), (2, [2], [1])],
-        [(0, [2], [1])],
-        [(0, [1], [0]), (3, [2], [1])],
-        [(2, [2], [0])],
-    ]
-    edge = found[0].mesh
+    assert received == [[(1, [3], [1])], [(0, [3], [0])]]
     # The ghosts' far faces meet themselves, and are no boundary.
-    assert edge.neighbors.tolist() == [[2, 1], [0, 1], [2, 0]] and not len(edge.boundary_faces)
-    assert found[1].mesh.boundary_faces.tolist() == [[0, 1]]
+    assert found[0].mesh.neighbors.tolist() == [[1, -1], [2, 0], [3, 1], [3, 2]]
+    assert found[0].mesh.boundary_faces.tolist() == [[0, 1]]
+    assert found[1].mesh.boundary_faces.tolist() == [[1, 0]]
 
 
 @pytest.mark.parametrize("parts", [1, 2, 3, 7])
@@ -70,12 +61,13 @@ def test_pieces_are_the_mesh(family, parts):
     faces = {(p.number, m.target): m.faces for p in found for m in p.sends}
     across = 0
     for p in found:
-        assert (owner[p.owned] == p.part).all()
+        assert (owner[p.owned] == p.number).all()
         own = np.isin(mesh.neighbors[p.owned], p.owned) | (mesh.neighbors[p.owned] < 0)
         missing = mesh.neighbors[p.owned][~own]  # a ghost for each face
         assert sorted(p.elements[p.mesh.owned :]) == sorted(missing)
-        if p.number % 2:  # nobody in an interior meets another part
-            assert {m.source // 2 for m in p.receives} <= {p.part}
+        # The interior comes first, and nobody there meets another part.
+        assert p.edge == np.any(~own, axis=1).sum()
+        assert own[: p.mesh.owned - p.edge].all() and p.mesh.at_edge[p.mesh.owned - p.edge :].all()
         # The geometry is the same to the last bit.
         mine = geometric_factors(p.mesh)
         np.testing.assert_array_equal(mine.normals, factors.normals[p.elements])
@@ -87,7 +79,8 @@ def test_pieces_are_the_mesh(family, parts):
             k, f = p.mesh.neighbors[m.elements, m.faces], p.mesh.neighbor_faces[m.elements, m.faces]
             assert (k < p.mesh.owned).all() and (m.elements >= p.mesh.owned).all()
             np.testing.assert_array_equal(p.mesh.neighbors[k, f], m.elements)
-            across += len(m.faces) * (m.source // 2 != p.part)
+            assert m.source != p.number
+            across += len(m.faces)
         for name, rows in mesh.boundary.items():
             theirs = p.elements[p.mesh.boundary[name][:, 0]] * 4 + p.mesh.boundary[name][:, 1]
             ours = rows[np.isin(rows[:, 0], p.owned)]
@@ -221,7 +214,7 @@ def test_what_the_flux_needs_is_enough(family, share, dtype):
     whole_traces, needed = (
         parallel.Solver(make, mesh, parts=3, traces=traces) for traces in parallel.TRACES
     )
-    sent = [m.elements for p in needed.pieces for m in p.sends if m.target // 2 != p.part]
+    sent = [m.elements for p in needed.pieces for m in p.sends]
     assert any(len(np.unique(elements)) < len(elements) for elements in sent)
     assert share * needed.bytes_sent() == whole_traces.bytes_sent()
     u = start(make(whole(mesh)))
@@ -306,7 +299,7 @@ def test_what_a_solver_in_parts_refuses():
     [
         ("Halo", broken.StaleGhosts),
         ("Halo", broken.SwappedNeighbors),
-        ("Halo", broken.InnerBorderForgotten),
+        ("Halo", broken.GhostsForgotten),
         ("OneProcess", broken.MissingWait),
     ],
 )

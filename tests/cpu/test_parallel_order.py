@@ -5,7 +5,6 @@ events. So a wait that is missing shows, and one that is not needed.
 """
 
 import sys
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -62,7 +61,7 @@ CUDA = SimpleNamespace(
 
 @pytest.fixture
 def order(monkeypatch):
-    """By launch all that are done before it, of steps of two pieces of a part with a neighbor."""
+    """By launch all that are done before it, of a step of a part that has a neighbor."""
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=CUDA))
     monkeypatch.setattr(CUDA, "streams", [Stream()])
     monkeypatch.setattr(Stream, "first", Stream.made)
@@ -73,8 +72,8 @@ def launch(order, name, *_):
     CUDA.get_current_stream().launch(name, order)
 
 
-def steps(order, group=NcclGroup):
-    """Two pieces: the edge, number 0, and the interior, number 1."""
+def step(order, group=NcclGroup, in_ranges=True):
+    """With messages for the next stage at the end of each; ghosts are ready when it begins."""
     device, exchanged = Device("cuda", "no GPU", ""), []
 
     def exchange(sends, receives, stream):
@@ -88,66 +87,79 @@ def steps(order, group=NcclGroup):
         return lambda *_: launch(order, f"{name} {next(calls)}")
 
     halo = object.__new__(Halo)
-    halo.device = device
     halo.connection = group(SimpleNamespace(exchange=exchange), [], [], device)
     halo.sends = [SimpleNamespace(piece=0, buffer=None, transfer=numbered("pack"))]
     halo.receives = [SimpleNamespace(piece=0, buffer=None, transfer=numbered("unpack"))]
-    halo.within = [(0, 1, numbered("to interior")), (1, 0, numbered("to edge"))]
 
-    def stages(name):
+    def stages():
         for stage in range(STAGES):
-            yield "a state"
-            launch(order, f"{name} {stage}")
+            launch(order, f"given {stage}")
+            yield lambda some="all", stage=stage: launch(order, f"{some} {stage}"), "a state"
 
-    _through(halo, device, [0, 1], [partial(stages, name) for name in ("edge", "interior")])
+    _through(halo, device, in_ranges, [stages])
+
+
+def check_messages(order, edge):
+    """They wait for the edge, whose next stage waits for them."""
+    for s in range(STAGES):
+        assert f"{edge} {s}" in order[f"pack {s}"]
+        assert f"pack {s}" in order[f"exchange {s}"]
+        assert f"exchange {s}" in order[f"unpack {s}"]
+        assert f"given {s}" in order[f"{edge} {s}"]
+        if s:
+            assert f"unpack {s - 1}" in order[f"{edge} {s}"]
+    launch(order, "later")  # whoever comes after a step comes after all of it
+    assert len(order["later"]) == len(order) - 1
 
 
 def test_a_stage_waits_for_what_it_reads_and_for_nothing_else(order):
-    steps(order)
-    assert len(order) == 7 * STAGES
+    step(order)
+    assert len(order) == 6 * STAGES
     for s in range(STAGES):
-        copies = {f"pack {s}", f"to interior {s}", f"to edge {s}"}
-        for one in copies:  # side by side
-            assert not order[one] & copies
-        assert f"pack {s}" in order[f"exchange {s}"]
-        assert {f"to interior {s}", f"to edge {s}"} <= order[f"interior {s}"]
-        assert f"exchange {s}" in order[f"unpack {s}"]
-        assert {f"unpack {s}", f"to edge {s}", f"to interior {s}"} <= order[f"edge {s}"]
-        # While messages travel the interior is computed, and edges wait for messages only.
-        assert f"exchange {s}" not in order[f"interior {s}"]
+        assert f"given {s}" in order[f"interior {s}"]
+        if s:
+            for name in ("interior", "edge", "given"):  # neighbors, and the array written
+                assert {f"interior {s - 1}", f"edge {s - 1}"} <= order[f"{name} {s}"]
+        # The interior waits for none of the messages that came last, nor they for the interior.
+        for name in ("pack", "exchange", "unpack"):
+            assert f"{name} {s - 1}" not in order[f"interior {s}"]
+            assert f"interior {s}" not in order[f"{name} {s}"]
         assert f"interior {s}" not in order[f"edge {s}"]
-        # What is written again, and what is read next, is done with.
-        for name in ("pack", "to interior", "to edge", "exchange"):
-            if s:
-                done = {f"{n} {s - 1}" for n in ("unpack", "edge", "interior", "exchange")}
-                assert done <= order[f"{name} {s}"]
-    # Whoever comes after a step comes after all of it.
-    launch(order, "later")
-    assert len(order["later"]) == 7 * STAGES
+        assert f"edge {s}" not in order[f"interior {s}"]
+    check_messages(order, "edge")
+
+
+def test_without_ranges_a_stage_waits_for_messages(order):
+    step(order, in_ranges=False)
+    assert len(order) == 5 * STAGES
+    check_messages(order, "all")
 
 
 class NoFork(NcclGroup):
-    """Messages leave without waiting for what is packed."""
+    """Messages leave in another stream, without waiting for what is packed."""
 
     def start(self):
         stream = Stream(priority=-1)
         with stream:
             self.exchange(stream.ptr)
-        self.wait = partial(
-            lambda event: CUDA.get_current_stream().wait_event(event), stream.record(Event(True))
-        )
+        self.done = stream.record(Event(True))
+
+    def finish(self):
+        CUDA.get_current_stream().wait_event(self.done)
 
 
 class NoWait(NcclGroup):
     """What has arrived is read without asking whether it has."""
 
-    def finish(self):
-        pass
+    def start(self):
+        stream = Stream(priority=-1)
+        stream.wait_event(CUDA.get_current_stream().record(Event(True)))
+        with stream:
+            self.exchange(stream.ptr)
 
 
 @pytest.mark.parametrize("mistake", [NoFork, NoWait])
 def test_a_missing_wait_shows(mistake, order):
+    step(order, group=mistake)
     with pytest.raises(AssertionError):
-        steps(order, group=mistake)
-        assert all(f"pack {s}" in order[f"exchange {s}"] for s in range(STAGES))
-        assert all(f"exchange {s}" in order[f"unpack {s}"] for s in range(STAGES))
+        check_messages(order, "edge")

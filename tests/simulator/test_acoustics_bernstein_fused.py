@@ -117,6 +117,7 @@ def test_cuda(order, dtype, tmp_path):
     case.check_stage()
     case.check_rhs()
     case.check_first_stage()
+    case.check_ranges()
 
 
 # -- tables --------------------------------------------------------------------------------------

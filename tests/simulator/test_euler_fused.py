@@ -12,11 +12,13 @@ from euler_cases import BOUNDARY, a_breeze, mesh_of, strong_jumps
 from dgbook.check import RaceError, SimulatorError
 from dgbook.element import NodalElement
 from dgbook.euler import reference
+from dgbook.euler.kernels.fused import NEXT
 from dgbook.euler.launch.fused import GROUP, FusedLauncher, in_tiles, sectors, tables
 from dgbook.euler.plan import HEALTHY, FusedPlan, FusedShape
 from dgbook.gpu import device
 from dgbook.gpu.plan import choose, shipped
 from dgbook.mesh import along_a_curve, box, renumber
+from dgbook.nodal.launching import ALL, EDGE, INTERIOR
 from dgbook.time import rk4
 
 SIMULATOR = device("simulator")
@@ -289,6 +291,18 @@ def test_wrong_kernels_are_rejected(mistake):
 # -- CUDA C++ ------------------------------------------------------------------------------------
 
 
+def check_ranges(case):
+    """The edge, the last block or two, and then the interior have the bits of the whole."""
+    launcher, found = case.launcher, []
+    launcher.interior = launcher.own - 1
+    for ranges in ([ALL], [EDGE, INTERIOR]):
+        u, out = launcher.upload(case.u), SIMULATOR.empty(launcher.size, case.u.dtype)
+        for some in ranges:
+            launcher._launch(NEXT, u, case.data[0], (u, u, u), out, 1e-3, some)
+        found.append(launcher.download(out))
+    np.testing.assert_array_equal(*found)
+
+
 def check_cuda(folder, order, dtype, plan, capability, flux="roe"):
     """du/dt of strong jumps in three tiles and, where it is stable, a step of a breeze."""
     jumps, breeze = (
@@ -297,6 +311,7 @@ def check_cuda(folder, order, dtype, plan, capability, flux="roe"):
     )
     emulate(jumps.launcher, folder)
     check_rhs(jumps)
+    check_ranges(jumps)
     breeze.launcher.kernel = jumps.launcher.kernel
     if order > 3:
         return

@@ -234,6 +234,7 @@ def test_cuda(order, dtype, best, tmp_path):
     case.check_stage()
     case.check_rhs()
     case.check_first_stage()
+    case.check_ranges()
 
 
 @needs_compiler

@@ -5,8 +5,13 @@ import pytest
 from parallel_cases import DT, case, mesh_of, roundings_of_less, start, whole
 
 from dgbook import parallel
+from dgbook.acoustics import plan as acoustics_plan
+from dgbook.euler import plan as euler_plan
 from dgbook.gpu.device import device as find_device
+from dgbook.maxwell import plan as maxwell_plan
 from dgbook.mesh import box
+from dgbook.nodal.fused import FusedPlan
+from dgbook.nodal.launching import EDGE, INTERIOR, StageByOneKernel
 from dgbook.parallel import solver as parallel_solver
 from dgbook.parallel.halo import Transfer
 from dgbook.parallel.transport import OneProcess
@@ -35,6 +40,75 @@ def test_three_parts_give_the_same_bits(family, dtype, settings):
     assert np.abs(expected - u).max() > 1e-4
     many = parallel.Solver(make, mesh, parts=3)
     np.testing.assert_array_equal(many.gather(many.run(many.scatter(u), 2 * DT, DT)), expected)
+
+
+def first_stage(family, settings, plan):
+    """A part of two, and what launches the first stage of a step: which new state it has then."""
+    mesh = mesh_of("euler", 8) if family == "euler" else box((6, 2, 1))
+    make = case(family, mesh, 1, device="simulator", plan=plan, **settings)
+    piece = parallel.cut(mesh, parallel.divide(mesh, 2), 0)
+    solver = make(piece)
+    stepper = solver._stepper(start(solver), 0.0, DT, 0)
+    launch, new = next(stepper.stages(0.0))
+
+    def state(*some):
+        new[:] = np.nan
+        launch(*some)
+        return new.reshape(-1).copy()
+
+    return piece, solver, stepper.state.reshape(-1), state
+
+
+def check_ranges(family, settings, plan):
+    """Together they write each own element once, and ghosts that are NaN do not hurt interiors."""
+    piece, solver, u, state = first_stage(family, settings, plan)
+    nodes = np.tile(np.arange(solver.element.Np), (piece.mesh.K, 1))
+    places = solver.launcher.entries(np.arange(piece.mesh.K), nodes)
+    own, ghosts = np.split(places, [piece.mesh.owned], axis=1)
+    whole, edge = state(), state(EDGE)
+    assert not np.isnan(whole[own]).any()
+    u[ghosts] = np.nan
+    assert np.isnan(state()[own]).any()  # somebody reads them
+    interior = state(INTERIOR)
+    assert np.isnan(interior[ghosts]).all()
+    written = [~np.isnan(some[own]) for some in (interior, edge)]
+    np.testing.assert_array_equal(written[0], ~written[1])
+    for some, where in zip((interior, edge), written, strict=True):
+        np.testing.assert_array_equal(some[own][where], whole[own][where])
+        elements = where.all(axis=(0, 2))
+        np.testing.assert_array_equal(where.any(axis=(0, 2)), elements)
+        assert 0 < elements.sum() < piece.mesh.owned
+    assert elements[piece.mesh.at_edge].all()
+
+
+RANGES = [
+    ("maxwell", {"basis": "nodal"}, FusedPlan("numba", 5, 1, 1)),
+    ("maxwell", {"basis": "bernstein"}, maxwell_plan.BernsteinFusedPlan("numba", 32, 1, 5)),
+    ("nodal", {}, FusedPlan("numba", 5, 1, 1)),
+    ("bernstein", {}, acoustics_plan.BernsteinFusedPlan("numba", 32, 1, 5)),
+    ("euler", {}, euler_plan.FusedPlan("numba", 32, 1)),
+]
+
+
+@pytest.mark.parametrize(("family", "settings", "plan"), RANGES)
+def test_the_interior_and_the_edge_are_the_part(family, settings, plan):
+    check_ranges(family, settings, plan)
+
+
+@pytest.mark.parametrize("mistake", [{INTERIOR: 1}, {EDGE: 1}, {INTERIOR: -1}], ids=str)
+def test_wrong_ranges_are_refused(mistake, monkeypatch):
+    """A block too many of the interior, or missing; or at the edge a block twice."""
+    right = StageByOneKernel._range
+
+    def wrong(self, some, elements):
+        begin, blocks = right(self, some, elements)
+        more = mistake.get(some, 0)
+        earlier = elements * max(0, more) * (some == EDGE)
+        return begin - np.uint32(earlier), blocks + more
+
+    monkeypatch.setattr(StageByOneKernel, "_range", wrong)
+    with pytest.raises(AssertionError):
+        check_ranges(*RANGES[0])
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def make_bernstein_fused(shape, plan):
     @jit
     def bernstein_fused(
         u, data, links, opposite, nodes, squares, corners, rows,
-        weights, geometry, boundary, res, new, a, b, dt,
+        weights, geometry, boundary, res, new, a, b, dt, begin,
     ):  # fmt: skip
         quads = cuda.shared.array((every, 4), real, alignment=16)
         t = cuda.local.array((rounds, 4), real)
@@ -201,7 +201,9 @@ def make_bernstein_fused(shape, plan):
         d, s = cuda.local.array(4, real), cuda.local.array(4, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
-        first = np.uint32((cuda.blockIdx.x * teams + team) * elements)
+        # A launch takes the elements from `begin` on.
+        team_of_all = np.uint32(cuda.blockIdx.x * teams + team)
+        first = np.uint32(begin + team_of_all * elements)
         D = np.uint32(team * size)
         F = np.uint32(D + elements * lower)
         U, S = np.uint32(F + faces), np.uint32(F + faces + points)

@@ -111,7 +111,7 @@ def make_fused(shape, plan):
     @jit
     def fused(
         u, data, links, opposite, face_nodes, geometry, boundary,
-        derivative, lift, res, new, a, b, dt
+        derivative, lift, res, new, a, b, dt, begin
     ):  # fmt: skip
         state = cuda.shared.array(state_words, real)
         flux = cuda.shared.array(flux_words, real)
@@ -120,7 +120,8 @@ def make_fused(shape, plan):
         lane = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
         thread = np.uint32(row * lanes + lane)
-        first = np.uint32(cuda.blockIdx.x * elements)
+        # A launch takes the elements from `begin` on.
+        first = np.uint32(begin + cuda.blockIdx.x * elements)
         element = np.uint32(row * inline)
         # Load the block's states into shared memory; zero the sums.
         p = thread

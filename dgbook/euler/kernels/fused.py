@@ -192,7 +192,7 @@ def make_fused(shape, plan, matrices):
     @jit(launch_bounds=(threads, plan.blocks))
     def fused(
         u, data, links, geometry, names, base, one, two, out, bad,
-        elements, edges, stage, dt
+        elements, edges, stage, dt, begin
     ):  # fmt: skip
         state = cuda.shared.array(columns, real)
         rate = cuda.local.array((Np, 4), real)
@@ -200,7 +200,8 @@ def make_fused(shape, plan, matrices):
         left = cuda.local.array(4, real)
         right = cuda.local.array(4, real)
         column = np.uint32(cuda.threadIdx.x)
-        k = np.uint32(cuda.blockIdx.x * threads + column)
+        # A launch takes the elements from `begin` on.
+        k = np.uint32(begin + cuda.blockIdx.x * threads + column)
         stride = np.uint32((elements + WARP - 1) // WARP * WARP)
         if k >= elements:
             return

@@ -18,7 +18,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve, inverse_permutation
-from dgbook.nodal.launching import PIECE, StageByOneKernel, pieces
+from dgbook.nodal.launching import ALL, PIECE, StageByOneKernel, pieces
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
@@ -67,13 +67,13 @@ def in_tiles(mesh: Mesh) -> np.ndarray:
     space. In every `GROUP` of it, those together that meet their neighbors in the same way: on a
     structured mesh a tile has then triangles of one kind, and its neighbors stand in the same order
     in one or two others, so that what a warp reads of them is contiguous.
-    Ghosts stay last.
+    Elements that meet ghosts come behind all others, ghosts stay last.
     """
     way = (mesh.neighbor_faces + 1) @ (16, 4, 1)
     group = np.arange(mesh.K) // GROUP
-    ghost = np.arange(mesh.K) >= mesh.owned
+    behind = np.append(mesh.at_edge, np.full(mesh.ghosts, 2))
     orders = (
-        order[np.lexsort((np.arange(mesh.K), way[order], group, ghost))]
+        order[np.lexsort((np.arange(mesh.K), way[order], group, behind[order]))]
         for order in (np.arange(mesh.K), along_a_curve(mesh))
     )
     return min(orders, key=lambda order: sectors(mesh, order))
@@ -236,9 +236,20 @@ class FusedLauncher(Sweeps, StageByOneKernel):
 
     # -- launches --------------------------------------------------------------------------
 
-    def _launch(self, stage: int, u: Any, data: Any, kept: tuple, out: Any, dt: float) -> None:
+    def _launch(
+        self,
+        stage: int,
+        u: Any,
+        data: Any,
+        kept: tuple,
+        out: Any,
+        dt: float,
+        some: str = ALL,
+    ) -> None:
         plan, K, edges = self.plan, self.own, len(self.operator.kinds)
+        begin, blocks = self._range(some, plan.threads)
+        if not blocks:
+            return
         arrays = (self.arrays[name] for name in ("links", "geometry", "names"))
         numbers = np.uint32(K), np.uint32(edges), np.int32(stage), self.real(dt)
-        grid = -(-K // plan.threads), plan.threads
-        self.kernel[grid](u, data, *arrays, *kept, out, self.bad, *numbers)
+        self.kernel[blocks, plan.threads](u, data, *arrays, *kept, out, self.bad, *numbers, begin)

@@ -18,7 +18,7 @@ from dgbook.euler.reference import Operator
 from dgbook.euler.tables import Tables
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
-from dgbook.nodal.launching import Launcher
+from dgbook.nodal.launching import Launcher, Launches
 from dgbook.time import rk4
 
 FIELDS = 4
@@ -187,25 +187,29 @@ class PaperLauncher(Launcher):
             The given states outside at t, t + dt/2 and t + dt.
         dt : float
         """
-        for _ in self.stages(u, work, data, dt):
-            pass
+        for launch, _ in self.stages(u, work, data, dt):
+            launch()
 
     def stages(
         self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, ...], dt: float
-    ) -> Iterator[Any]:
-        """As `step`, stage by stage; yields, before each, the state that it reads."""
+    ) -> Iterator[Launches]:
+        """As `step`, stage by stage."""
         slope, v, total = work
-        at, start = u, u
-        for stage in range(3):
-            yield at
+
+        def intermediate(stage: int, at: Any, start: Any) -> None:
             self.rhs(at, data[(stage + 1) // 2], slope)
             a, b = (self.real(dt * x) for x in (rk4.A[stage + 1], rk4.B[stage]))
             self._launch("intermediate", self.size, slope, u, start, total, v, a, b)
-            at, start = v, total
-        yield v
-        self.rhs(v, data[2], slope)
-        self._launch("final", self.size, slope, total, u, self.real(dt * rk4.B[3]))
-        self.check(u)
+
+        def final() -> None:
+            self.rhs(v, data[2], slope)
+            self._launch("final", self.size, slope, total, u, self.real(dt * rk4.B[3]))
+            self.check(u)
+
+        yield partial(intermediate, 0, u, u), v
+        yield partial(intermediate, 1, v, total), v
+        yield partial(intermediate, 2, v, total), v
+        yield final, u
 
 
 def _or_one_zero(values: np.ndarray) -> np.ndarray:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from dgbook.euler.kernels.fused import LAST, NEXT, RATE
+from dgbook.nodal.launching import Launches
 
 
 class Sweeps(ABC):
@@ -22,23 +24,19 @@ class Sweeps(ABC):
         `work` is what the method of that name returns. `bad` is changed if the new state is none
         that a gas can have.
         """
-        for _ in self.stages(u, work, data, dt):
-            pass
+        for launch, _ in self.stages(u, work, data, dt):
+            launch()
 
     def stages(
         self, u: Any, work: tuple[Any, Any, Any], data: tuple[Any, Any, Any], dt: float
-    ) -> Iterator[Any]:
-        """As `step`, sweep by sweep; yields, before each, the state that it reads."""
+    ) -> Iterator[Launches]:
+        """As `step`, sweep by sweep."""
         u1, u2, u3 = work
         start, middle, end = data
-        yield u
-        self._launch(NEXT, u, start, (u, u, u), u1, dt / 2)
-        yield u1
-        self._launch(NEXT, u1, middle, (u, u, u), u2, dt / 2)
-        yield u2
-        self._launch(NEXT, u2, middle, (u, u, u), u3, dt)
-        yield u3
-        self._launch(LAST, u3, end, (u, u1, u2), u, dt / 6)
+        yield partial(self._launch, NEXT, u, start, (u, u, u), u1, dt / 2), u1
+        yield partial(self._launch, NEXT, u1, middle, (u, u, u), u2, dt / 2), u2
+        yield partial(self._launch, NEXT, u2, middle, (u, u, u), u3, dt), u3
+        yield partial(self._launch, LAST, u3, end, (u, u1, u2), u, dt / 6), u
 
     @abstractmethod
     def _launch(self, stage: int, u: Any, data: Any, kept: tuple, out: Any, dt: float) -> None:

@@ -379,7 +379,7 @@ def make_bernstein_fused(shape, plan):
     @jit
     def bernstein_fused(
         u, data, links, meeting, indices, slices, weights, geometry,
-        walls, res, new, a, b, dt,
+        walls, res, new, a, b, dt, begin,
     ):  # fmt: skip
         # Shared memory of all teams of the block; see make_stage.
         state = cuda.shared.array(all_states, real, alignment=16)
@@ -388,7 +388,9 @@ def make_bernstein_fused(shape, plan):
         lifted = cuda.shared.array(all_points, real)
         lane = np.uint32(cuda.threadIdx.x % lanes)
         team = np.uint32(cuda.threadIdx.x // lanes)
-        k = np.uint32((cuda.blockIdx.x * teams + team) * elements)
+        # A launch takes the elements from `begin` on.
+        team_of_all = np.uint32(cuda.blockIdx.x * teams + team)
+        k = np.uint32(begin + team_of_all * elements)
         U, D = team * states // 2, team * curls // 2
         F, S = team * faced, team * points
         # Element k is the first of this thread's team.

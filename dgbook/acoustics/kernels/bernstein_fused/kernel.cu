@@ -37,13 +37,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const REAL* __restrict__ weights,
     const REAL* __restrict__ geometry,
     const REAL* __restrict__ boundary, REAL* __restrict__ res,
-    REAL* __restrict__ newer, unsigned faces, REAL a, REAL b, REAL dt)
+    REAL* __restrict__ newer, unsigned faces, REAL a, REAL b, REAL dt,
+    unsigned begin)
 {
     extern __shared__ VECTOR memory[];
     const unsigned team = threadIdx.x / LANES;
     VECTOR* const room = memory + team * TEAM;   // the team's part
     const unsigned lane = threadIdx.x % LANES;
-    const unsigned first = (blockIdx.x * TEAMS + team) * ELEMENTS;
+    // A launch takes the elements from `begin` on.
+    const unsigned first
+        = begin + (blockIdx.x * TEAMS + team) * ELEMENTS;
 
     // 1. Fetch the team's states, geometry and links.
     fetch(room, lane, first, u, geometry, links, res, a);

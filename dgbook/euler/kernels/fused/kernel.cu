@@ -38,9 +38,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const unsigned* __restrict__ links,
     const REAL* __restrict__ geometry, const int* __restrict__ names,
     const REAL* base, const REAL* one, const REAL* two, REAL* out,
-    int* bad, unsigned elements, unsigned edges, int stage, REAL dt)
+    int* bad, unsigned elements, unsigned edges, int stage, REAL dt,
+    unsigned begin)
 {
-    const unsigned k = blockIdx.x * THREADS + threadIdx.x;
+    // A launch takes the elements from `begin` on.
+    const unsigned k = begin + blockIdx.x * THREADS + threadIdx.x;
     const unsigned stride = (elements + TILE - 1) / TILE * TILE;
 #if COPIED
     __shared__ Matrices matrices;

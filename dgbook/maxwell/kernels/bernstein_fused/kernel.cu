@@ -37,13 +37,15 @@ bernstein_fused(const REAL* __restrict__ u,
                 const REAL* __restrict__ geometry,
                 const REAL* __restrict__ boundary,
                 REAL* __restrict__ res, REAL* __restrict__ newer,
-                unsigned faces, REAL a, REAL b, REAL dt)
+                unsigned faces, REAL a, REAL b, REAL dt,
+                unsigned begin)
 {
     extern __shared__ VECTOR memory[];
     const Room room(memory + threadIdx.x / LANES * TEAM);
     const unsigned lane = threadIdx.x % LANES;
-    const unsigned first
-        = (blockIdx.x * TEAMS + threadIdx.x / LANES) * ELEMENTS;
+    // A launch takes the elements from `begin` on.
+    const unsigned team = blockIdx.x * TEAMS + threadIdx.x / LANES;
+    const unsigned first = begin + team * ELEMENTS;
 
     // 1. Fetch the team's states, geometry and links.
     fetch_all(room, lane, first, u, geometry, links, res, a);

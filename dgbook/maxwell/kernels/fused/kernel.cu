@@ -51,11 +51,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) fused(
     const REAL* __restrict__ boundary,
     const REAL* __restrict__ derivative, const REAL* __restrict__ lift,
     REAL* __restrict__ res, REAL* __restrict__ newer, unsigned faces,
-    REAL a, REAL b, REAL dt)
+    REAL a, REAL b, REAL dt, unsigned begin)
 {
     extern __shared__ VECTOR memory[];
     const Shared shared(memory);
-    const unsigned first = blockIdx.x * ELEMENTS;   // first element
+    // A launch takes the elements from `begin` on.
+    const unsigned first = begin + blockIdx.x * ELEMENTS;
 
     // 1. Fetch the block's states, links and geometry.
     fetch(shared, first, u, links, geometry, res, a);

@@ -10,7 +10,7 @@ from dgbook.acoustics import reference
 from dgbook.acoustics.cores import Cores, LocalSteps
 from dgbook.acoustics.exact import amplitude
 from dgbook.acoustics.launch.bernstein_fused import launcher
-from dgbook.acoustics.launch.fused import FusedLauncher
+from dgbook.acoustics.launch.fused import FusedLauncher, LocalLauncher
 from dgbook.acoustics.launch.nodal import NodalLauncher
 from dgbook.acoustics.launch.sparse import BernsteinLauncher
 from dgbook.acoustics.plan import BernsteinFusedPlan, BernsteinPlan, ElementPlan, NodePlan
@@ -107,6 +107,7 @@ class Solver(LinearSolver):
     reference = reference
     cores = Cores
     local_cores = LocalSteps
+    local_stage = LocalLauncher
 
     def __init__(
         self,

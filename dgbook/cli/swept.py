@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,17 @@ from dgbook.cli.output import replacing
 from dgbook.cli.running import check_place
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.lab import measuring
+from dgbook.lab import measuring, swept_gpus
 from dgbook.lab import swept as measure
 from dgbook.lab.numbers import live
 from dgbook.swept import exact
+from dgbook.swept.parts import PART_SCHEMES
 from dgbook.swept.plan import DTYPES, SCHEMES, Plan, Shape
 from dgbook.swept.problem import PROBLEMS, as_problem
 from dgbook.swept.solver import Solver
 from dgbook.time import MOST_STEPS
+
+RECORDS = measure.RECORDS | {"gpus": swept_gpus.gpus_rows}
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +102,7 @@ def run(arguments: argparse.Namespace) -> None:
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `bench`."""
     measuring.add_bench_arguments(
-        parser, "swept", measure.RECORDS, "problems, schemes, precisions and sizes"
+        parser, "swept", RECORDS, "problems, schemes, precisions and sizes"
     )
     add_tune_arguments(parser)
 
@@ -110,21 +113,26 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--schemes", nargs="+", default=list(SCHEMES), choices=SCHEMES)
     parser.add_argument("--dtypes", nargs="+", default=list(DTYPES), choices=DTYPES)
     parser.add_argument(
-        "--sizes", nargs="+", type=int, default=list(measure.SIZES), metavar="N", help="points"
+        "--sizes", nargs="+", type=int, metavar="N", help="points; the book's if not given"
     )
 
 
 def bench(arguments: argparse.Namespace) -> None:
-    """Measure the swept rule on this GPU and write records."""
-    parts = arguments.problems, arguments.schemes, arguments.dtypes, arguments.sizes
+    """Measure the swept rule, and write records: gpus on all there are, the others on one."""
+    given = arguments.problems, arguments.schemes, arguments.dtypes
     measuring.make_records(
         arguments,
         "swept",
-        measure.RECORDS,
-        lambda _: parts,
-        lambda _, row: _measured_again(arguments, row),
+        RECORDS,
+        lambda what: (*given, sizes_of(arguments, what)),
+        lambda what, row: _measured_again(arguments, what, row),
         line,
     )
+
+
+def sizes_of(arguments: argparse.Namespace, what: str) -> Sequence[int]:
+    """The sizes that are asked for, or those of the book's record."""
+    return arguments.sizes or (swept_gpus.SIZES if what == "gpus" else measure.SIZES)
 
 
 def tune(arguments: argparse.Namespace) -> None:
@@ -133,7 +141,7 @@ def tune(arguments: argparse.Namespace) -> None:
     for problem in map(as_problem, arguments.problems):
         for scheme in arguments.schemes:
             for dtype in arguments.dtypes:
-                for n in arguments.sizes:
+                for n in arguments.sizes or measure.SIZES:
                     shape = Shape(problem, scheme, n, dtype)
                     if legal := Plan.candidates(shape):
                         result, steps = measure.tune_step(shape, device, legal)
@@ -144,13 +152,13 @@ def tune(arguments: argparse.Namespace) -> None:
                         )
 
 
-def _measured_again(arguments: argparse.Namespace, row: Mapping[str, Any]) -> bool:
+def _measured_again(arguments: argparse.Namespace, what: str, row: Mapping[str, Any]) -> bool:
     size = row["size"]
     return "n" not in size or (
         size["problem"] in arguments.problems
-        and row["path"] in arguments.schemes
+        and PART_SCHEMES.get(row["path"], row["path"]) in arguments.schemes
         and row["dtype"] in arguments.dtypes
-        and size["n"] in arguments.sizes
+        and size["n"] in sizes_of(arguments, what)
     )
 
 

@@ -50,6 +50,12 @@ class Messages:
                 call(address(array), array.size, kind, rank, stream)
         self.library.groupEnd()
 
+    def add_up(self, array: Any, stream: int) -> None:
+        """Enqueue in a stream what replaces a contiguous array by the sum of all processes'."""
+        at, kind = address(array), getattr(self.library, f"NCCL_{array.dtype.name.upper()}")
+        summed = self.library.NCCL_SUM
+        self.communicator.allReduce(at, at, array.size, kind, summed, stream)
+
 
 def address(array: Any) -> int:
     """Where an array begins, of CuPy on the device, of NumPy on the host."""

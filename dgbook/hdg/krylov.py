@@ -27,7 +27,7 @@ from dgbook.hdg.kernels.arnoldi import (
 from dgbook.hdg.launch import CoreRows, Product
 from dgbook.hdg.preconditioner import PRECONDITIONERS, CoarseSpace, TwoLevel
 from dgbook.parallel.rows import RowsInParts
-from dgbook.parallel.transport import Transport
+from dgbook.parallel.transport import OneProcess, Transport
 
 STAGNATION = 1e-3
 """A cycle that lowers the residual by a smaller part of it is the last one."""
@@ -43,9 +43,10 @@ THREADS, MOST_BLOCKS = 256, 1024
 
 MOST_LEFT = 1e-2
 """Of the right-hand side of a step of Newton's method."""
+ALONE = OneProcess(1)
+"""Where all vectors are in one process."""
 
 Operator = Callable[[Any, Any], None]
-Total = Callable[[Any], Any]
 
 
 class GmresError(RuntimeError):
@@ -107,7 +108,7 @@ def gmres(
     restart: int = 50,
     tolerance: float = 1e-8,
     max_iterations: int = 1000,
-    total: Total | None = None,
+    transport: Transport = ALONE,
 ) -> Solution:
     """Solve A x = b by restarted GMRES with a preconditioner on the right.
 
@@ -144,9 +145,8 @@ def gmres(
     tolerance : float
         Of |b - A x| / |b|.
     max_iterations : int
-    total : function, optional
-        On the CPU, where vectors are cut among processes: ``total(value)`` is the sum of what each
-        of them found of its numbers, the same on all.
+    transport : Transport, optional
+        Where vectors are cut among processes: it adds up what each of them found of its numbers.
 
     Returns
     -------
@@ -165,12 +165,10 @@ def gmres(
     orthogonality in the Gram-Schmidt orthogonalization process", Comput. Math. Appl. 50, 2005.
     """
     check_numbers(restart, tolerance, max_iterations)
-    length = min(restart, max_iterations, b.size if total is None else total(b.size))
+    length = min(restart, max_iterations, transport.total(b.size))
     dtype = b.dtype if precise is None else np.float32
     kind = CoreSpace if device.kind == "cpu" else KernelSpace
-    space = kind(product, precondition, device, length, b.size, dtype)
-    if total is not None:
-        space.total = total
+    space = kind(product, precondition, device, length, b.size, dtype, transport)
     x, r, product_of = np.zeros_like(b), b, np.zeros_like(b)
     cycles = 0
     history = [space.norm(b)]
@@ -190,11 +188,6 @@ def gmres(
         if not stopped and len(history) > max_iterations:
             stopped = "iterations"
     return Solution(x, residual, tuple(history), space.products + cycles, stopped)
-
-
-def _alone(value: Any) -> Any:
-    """The sum over one process."""
-    return value
 
 
 def _reason(finite: bool, residual: float, before: float, goal: float) -> str:
@@ -263,11 +256,9 @@ class Space:
         Orthonormal vectors.
     columns : (length, length + 1) array
         In row k-1 the column k of H, and at the end the square of what is below its diagonal.
-    total : function
+    transport : Transport
         See `gmres`.
     """
-
-    total: Total = staticmethod(_alone)
 
     def __init__(
         self,
@@ -277,8 +268,10 @@ class Space:
         length: int,
         n: int,
         dtype: Any,
+        transport: Transport = ALONE,
     ) -> None:
         self.product, self.precondition, self.device = product, precondition, device
+        self.transport, self.total = transport, transport.total
         self.basis = device.zeros((length + 1, n), dtype)
         self.columns = device.zeros((length, length + 1), dtype)
         self.preconditioned = device.zeros(n, dtype)
@@ -413,7 +406,8 @@ class KernelSpace(Space):
         super().__init__(product, *others)
         length, n, dtype = len(self.columns), self.basis.shape[1], self.basis.dtype
         threads = THREADS if self.device.kind == "cuda" else WARP
-        self.blocks = min(MOST_BLOCKS, -(-n // threads))
+        # As many on all processes: what their blocks find is added up block by block.
+        self.blocks = min(MOST_BLOCKS, -(-max(self.transport.everyone(n)) // threads))
         self.progress = self.device.zeros(1, np.int32)
         self.current, self.w = (self.device.zeros(n, dtype) for _ in range(2))
         self.partial = self.device.zeros((length, self.blocks), dtype)
@@ -437,12 +431,15 @@ class KernelSpace(Space):
         kernels, threads, blocks = self.kernels, self.threads, self.blocks
         basis, columns, progress = self.basis, self.columns, self.progress
         w, partial, parts, squares = self.w, self.partial, self.parts, self.squares
+        add_up, device = self.transport.add_up, self.device
         self.product(self.apply(self.current), w)
         groups = -(-self.length // TOGETHER)
         for _ in range(2):
             kernels["dots"][(blocks, groups), threads](basis, w, progress, partial)
+            add_up(partial, device)
             kernels["collect"][self.length, threads](partial, progress, parts, columns)
             kernels["take_off"][blocks, threads](basis, parts, progress, w, squares)
+        add_up(squares, device)
         kernels["finish"][blocks, threads](squares, progress, w, basis, self.current, columns)
         kernels["advance"][1, 1](progress)
 
@@ -497,10 +494,11 @@ class Gmres:
         Whether Newton's method, far from its end, asks for less than the tolerance, see
         `forcing_term`.
     transport : Transport, optional
-        On the CPU: what connects parts of the faces, cut by METIS, of which each process has its
-        own: vectors, products and dot products are those of its faces, the coarse system is
-        everybody's. All processes give `solve` the whole matrix and get the whole x. It is that of
-        one part but for rounding, since sums are added in another order; a product has its bits.
+        What connects parts of the faces, cut by METIS, of which each process has its own: vectors,
+        products and dot products are those of its faces, the coarse system is everybody's. On GPUs,
+        one for each process, it is `NcclRanks`, and what travels is recorded with the rest of a
+        step. All processes give `solve` the whole matrix and get the whole x. It is that of one
+        part but for rounding, since sums are added in another order; a product has its bits.
 
     Attributes
     ----------
@@ -530,8 +528,6 @@ class Gmres:
             allowed = ", ".join(map(repr, PRECONDITIONERS))
             raise ValueError(f"preconditioner = {self.preconditioner!r}; allowed are {allowed}")
         self.device = as_device(self.device, WITH_KERNELS)
-        if self.transport is not None and self.device.kind != "cpu":
-            raise ValueError(f"device = {self.device.kind!r} with transport; allowed: 'cpu'")
 
     def _cycle_dtype(self, matrix: BlockMatrix) -> str:
         return "float32" if self.single else matrix.dtype.name
@@ -607,8 +603,8 @@ class Gmres:
         multiply, cut = partial(product_on, device=here), None
         if self.transport is not None:
             cut = RowsInParts(matrix.columns, self.transport)
-            multiply, b = partial(_product_in_parts, cut, here), b.reshape(rhs.shape)[cut.mine]
-            b = b.reshape(-1)
+            multiply = partial(_product_in_parts, cut, here)
+            b = b.reshape(rhs.shape)[np.asarray(cut.mine, like=b)].reshape(-1)
         inside = matrix.astype(self._cycle_dtype(matrix))
         mixed = inside is not matrix
         precondition = multiply(PRECONDITIONERS[self.preconditioner](inside))
@@ -622,13 +618,17 @@ class Gmres:
         here.synchronize()
         prepared = time.perf_counter()
         limits = self.restart, tolerance or self.tolerance, self.max_iterations
-        total = None if cut is None else cut.transport.total
+        where = self.transport or ALONE
         with cores.threads_for(nbytes):
-            solution = gmres(product, b, here, precondition, precise, *limits, total)
+            solution = gmres(product, b, here, precondition, precise, *limits, where)
         here.synchronize()
         seconds = {"set up": prepared - begin, "cycles": time.perf_counter() - prepared}
-        x = here.to_numpy(solution.x) if from_host else solution.x
-        x = (x if cut is None else cut.whole(x)).reshape(rhs.shape)
+        x = solution.x
+        if from_host or cut is not None:
+            x = here.to_numpy(x)
+        if cut is not None:
+            x = cut.whole(x) if from_host else here.array(cut.whole(x))
+        x = x.reshape(rhs.shape)
         solution = replace(solution, x=x, seconds=seconds)
         self.solutions.append(solution)
         return solution
@@ -671,13 +671,14 @@ def _product_in_parts(cut: RowsInParts, device: Device, matrix: BlockMatrix) -> 
     several = []
     for part in cut.parts:
         # A row that another part has is there for its unknowns only: its blocks are zeros.
-        values = np.zeros((len(part.columns), *matrix.values.shape[1:]), matrix.dtype)
-        values[: len(part.own)] = matrix.values[part.own]
+        shape = len(part.columns), *matrix.values.shape[1:]
+        values = np.zeros_like(matrix.values, shape=shape)
+        values[: len(part.own)] = matrix.values[np.asarray(part.own, like=values)]
         columns = np.ascontiguousarray(part.columns[:, : matrix.blocks])
         several.append(product_on(BlockMatrix(values, columns), device))
     results = [np.empty_like(unknowns).reshape(-1) for unknowns in exchange.unknowns]
 
-    def product(x: np.ndarray, y: np.ndarray) -> None:
+    def product(x: Any, y: Any) -> None:
         exchange(x)
         first = 0
         both = zip(several, exchange.unknowns, results, cut.parts, strict=True)

@@ -468,8 +468,9 @@ class TwoLevel:
         P, AP, A = restricted(matrix, space)
         if cut is not None:
             mine = (cut.mine[:, None] * matrix.m + np.arange(matrix.m)).ravel()
+            mine = np.asarray(mine, like=P.data)
             P, AP = P[mine], AP[mine]
-        self.smoother, self.cut = smoother, cut
+        self.smoother, self.cut, self.device = smoother, cut, device
         self.restrict, self.prolong = Sparse(P.T.tocsr(), device), Sparse(-P, device)
         self.product = Sparse(AP, device)
         self.left_over = device.zeros(P.shape[0], matrix.dtype)
@@ -480,7 +481,7 @@ class TwoLevel:
         coarse = self.coarse
         self.restrict(r, coarse.right)
         if self.cut is not None:
-            coarse.right[:] = self.cut.transport.total(coarse.right.copy())
+            self.cut.transport.add_up(coarse.right, self.device)
         coarse.solve()
         self.product.rest(r, coarse.x, self.left_over)
         self.smoother(self.left_over, z)

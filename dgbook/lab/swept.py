@@ -62,9 +62,13 @@ def steps_for(problem: Problem, scheme: str, n: int, candidates: Iterable[Plan])
     65,536 points they are `RECORDED_STEPS` at least, beyond in proportion fewer.
     """
     every = [steps_between_results(problem, scheme, plan) for plan in candidates]
-    twice = 2 * int(np.lcm.reduce(every))
+    return steps_of_a_call(int(np.lcm.reduce(every)), n)
+
+
+def steps_of_a_call(every: int, n: int) -> int:
+    """So many steps where there are results after `every` of them."""
     least = min(RECORDED_STEPS, RECORDED_STEPS * 2**16 // n)
-    return twice * max(1, -(-least // twice))
+    return 2 * every * max(1, -(-least // (2 * every)))
 
 
 def solver_of(shape: Shape, device: Device, plan: Plan) -> Solver:

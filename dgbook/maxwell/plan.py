@@ -140,6 +140,16 @@ class FusedShape(NodalShape):
         return f"{plan.unroll} columns at a time; allowed: 1, 2, and 4 if they fill {self.even_Np}"
 
 
+@dataclass(frozen=True)
+class LocalShape(FusedShape):
+    """The same with local time steps, where a term and the next one have a place each."""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Always."""
+        return True
+
+
 SIZES = tuple((lanes, n) for lanes in (WARP, 2 * WARP, 4 * WARP) for n in (1, 2, 3, 4, 6, 8))
 """Threads of a team and its elements that plans for the Bernstein basis may have."""
 ENOUGH_WARPS = 16

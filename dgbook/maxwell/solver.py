@@ -11,8 +11,8 @@ from dgbook.gpu import Device
 from dgbook.maxwell import reference
 from dgbook.maxwell.cores import Cores, LocalSteps
 from dgbook.maxwell.launch.bernstein_fused import BernsteinFusedLauncher
-from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan
-from dgbook.maxwell.launch.incident import launches
+from dgbook.maxwell.launch.fused import FusedLauncher, FusedPlan, LocalLauncher
+from dgbook.maxwell.launch.incident import integrals, launches
 from dgbook.maxwell.launch.paper import PaperLauncher
 from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape, PaperPlan, faster_basis
 from dgbook.maxwell.problem import FIELDS, amplitude
@@ -20,6 +20,8 @@ from dgbook.mesh import Mesh
 from dgbook.nodal.cores import CORE_ARRAYS
 from dgbook.nodal.incoming import Launch
 from dgbook.nodal.linear import LinearSolver, require_damping
+from dgbook.nodal.local import Clusters
+from dgbook.nodal.local_device import Give
 
 PATHS = {"fused": (FusedLauncher, FusedPlan), "paper": (PaperLauncher, PaperPlan)}
 """By name the launcher and the plan that it takes."""
@@ -95,6 +97,7 @@ class Solver(LinearSolver):
     reference = reference
     cores = Cores
     local_cores = LocalSteps
+    local_stage = LocalLauncher
 
     def __init__(
         self,
@@ -172,6 +175,9 @@ class Solver(LinearSolver):
         if self.device.kind == "cpu":
             return super()._launches()
         return launches(self.operator, self.device)
+
+    def _integrals(self, clusters: Clusters) -> Sequence[Give] | None:
+        return integrals(self.operator, self.device, clusters)
 
     def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As `NodalSolver.outgoing`."""

@@ -14,7 +14,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
 from dgbook.mesh import inverse_permutation
-from dgbook.nodal.launching import PIECE, StageByOneKernel, pieces
+from dgbook.nodal.launching import PIECE, Launcher, StageByOneKernel, pieces
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -204,6 +204,11 @@ class NodalShape(ABC):
         return space_dimension(3, self.order)
 
     @property
+    def lower(self) -> int:
+        """Polynomials of degree N - 1."""
+        return space_dimension(3, self.order - 1)
+
+    @property
     def Nfp(self) -> int:
         """Nodes of a face."""
         return space_dimension(2, self.order)
@@ -347,34 +352,16 @@ def lengthened(values: np.ndarray) -> np.ndarray:
     return np.concatenate([values, np.zeros((SPARE, *values.shape[1:]), values.dtype)])
 
 
-class FusedStage(StageByOneKernel):
-    """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
-
-    The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
-    number of boundary faces, then a, b and dt.
+class ElementByElement(Launcher):
+    """States that hold, element by element, constant multiples of the fields there.
 
     Attributes
     ----------
-    in_place : bool
-        False: neighbors still need u, so that the new state is written elsewhere.
+    order : (K,)
+        Which element stands at each place of a state.
     """
 
-    in_place = False
-    inputs: ClassVar[tuple[str, ...]]
-
-    def _of_mesh(
-        self, geometry: np.ndarray, boundary: np.ndarray, opposite: np.ndarray
-    ) -> dict[str, Any]:
-        """What kernels know of own elements, in the order of a state, and of boundary faces."""
-        own = slice(self.operator.mesh.owned)
-        links = links_along(self.order, self.operator.trace)
-        return self._on_device(
-            {"links": lengthened(links[own]), "opposite": opposite},
-            {
-                "geometry": lengthened(geometry[self.order[own]]),
-                "boundary": np.append(boundary, 0.0),  # no array is empty
-            },
-        )
+    order: np.ndarray
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
@@ -404,6 +391,36 @@ class FusedStage(StageByOneKernel):
     @abstractmethod
     def _in_element(self) -> tuple[int, np.ndarray]:
         """Entries of an element in a state, and where each field of each node is, (fields, Np)."""
+
+
+class FusedStage(ElementByElement, StageByOneKernel):
+    """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
+
+    The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
+    number of boundary faces, then a, b and dt.
+
+    Attributes
+    ----------
+    in_place : bool
+        False: neighbors still need u, so that the new state is written elsewhere.
+    """
+
+    in_place = False
+    inputs: ClassVar[tuple[str, ...]]
+
+    def _of_mesh(
+        self, geometry: np.ndarray, boundary: np.ndarray, opposite: np.ndarray
+    ) -> dict[str, Any]:
+        """What kernels know of own elements, in the order of a state, and of boundary faces."""
+        own = slice(self.operator.mesh.owned)
+        links = links_along(self.order, self.operator.trace)
+        return self._on_device(
+            {"links": lengthened(links[own]), "opposite": opposite},
+            {
+                "geometry": lengthened(geometry[self.order[own]]),
+                "boundary": np.append(boundary, 0.0),  # no array is empty
+            },
+        )
 
     @abstractmethod
     def _launch(self) -> tuple[int, int | tuple[int, int], int]:

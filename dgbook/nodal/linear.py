@@ -28,6 +28,7 @@ from dgbook.nodal.local import (
     damping,
 )
 from dgbook.nodal.local_cores import LocalCores
+from dgbook.nodal.local_device import DeviceLocalSteps, Give, LocalStage
 from dgbook.nodal.solving import (
     DeviceStepper,
     HostStepper,
@@ -70,6 +71,12 @@ UPDATE = 1.6
 PASS, GIVEN = 4_000, 30_000
 """Numbers of a state that a stage could treat while a pass over elements begins, and while Python
 evaluates what comes in."""
+GPU_UPDATE = {"cuda": 1.5, "numba": 2.5}
+"""What a Taylor step of an element costs on a GPU, in Runge-Kutta stages in CUDA C++, by the
+language of its kernel: estimated from loads and products, not measured."""
+GPU_PASS, GPU_GIVEN = 2_500, 100_000
+"""On a GPU, in numbers per multiprocessor: what a stage could treat while a launch in a recording
+begins and its threads wait for memory, and while Python evaluates what comes in. Estimated, too."""
 
 
 class LinearSolver(NodalSolver):
@@ -81,9 +88,12 @@ class LinearSolver(NodalSolver):
         Of `METHODS`: the coefficients A, B and C, and `advance`.
     local_cores : type
         The family's launcher of local time steps on processor cores, if it has one.
+    local_stage : type
+        And that on a GPU.
     """
 
     local_cores: ClassVar[type[LocalCores]]
+    local_stage: ClassVar[type[LocalStage]]
 
     def __init__(
         self, mesh: Mesh, order: int, dtype: str, device: Device | str, method: str
@@ -114,9 +124,14 @@ class LinearSolver(NodalSolver):
         """
         check_number("local")
 
-    def _local_launcher(self, clusters: Clusters) -> LocalCores:
-        """The launcher of local time steps on processor cores."""
-        return self.local_cores(self.operator, self.device, clusters)
+    def _local_launcher(self, clusters: Clusters) -> LocalCores | LocalStage:
+        """The launcher of local time steps."""
+        make = self.local_cores if self.device.kind == "cpu" else self.local_stage
+        return make(self.operator, self.device, clusters)
+
+    def _integrals(self, clusters: Clusters) -> Sequence[Give] | None:
+        """What integrates incoming fields on the device; None if Python has to."""
+        return None if self.operator.sources else ()
 
     def _launches(self) -> Sequence[Launch] | None:
         """What evaluates incoming fields on the device, see `Incoming`."""
@@ -203,15 +218,8 @@ class LinearSolver(NodalSolver):
         ------
         ValueError
             If the family has none, the flux is the central one, or the mesh is in parts.
-        RuntimeError
-            On a device for which there are no kernels.
         """
         rates = self._damped()
-        if not self.device.is_host:
-            raise RuntimeError(
-                f"dt = 'local' on device {self.device.kind!r}: its kernels are for processor "
-                "cores; allowed: device='cpu' or 'reference', or another dt"
-            )
         if self.mesh.ghosts:
             check_number("local")
         limits = LOCAL / (rates * damping(self.element, self.operator.face_scale))
@@ -220,9 +228,16 @@ class LinearSolver(NodalSolver):
         usual = USUAL[min(self.element.order, len(USUAL)) - 1] * shortest * reach / REACH
         usual = max(shortest, min(usual, self.accurate_dt()))
         numbers = len(self.fields) * self.element.Np
-        launch = PASS + GIVEN * bool(self.operator.sources)
-        costs = Costs(UPDATE, launch / numbers)
+        costs = self._costs(numbers)
         return choose(self.mesh, limits, span, costs, len(self.method.A), usual)
+
+    def _costs(self, numbers: int) -> Costs:
+        """What local steps cost on this device; elements have so many numbers."""
+        if self.device.is_host:
+            return Costs(UPDATE, (PASS + GIVEN * bool(self.operator.sources)) / numbers)
+        by_python = self._launches() is None
+        launch = (GPU_PASS + GPU_GIVEN * by_python) * (self.device.multiprocessors or 1)
+        return Costs(GPU_UPDATE[self.local_stage.languages[0]], launch / numbers)
 
     def march(
         self,
@@ -250,8 +265,9 @@ class LinearSolver(NodalSolver):
             if self.device.kind == "reference":
                 stepper = HostLocalSteps(self, u, clusters)
             else:
-                launcher = self._local_launcher(clusters)
-                stepper = CoreLocalSteps(self, launcher, u, clusters)
+                launcher, on_cores = self._local_launcher(clusters), self.device.kind == "cpu"
+                kernels = CoreLocalSteps if on_cores else DeviceLocalSteps
+                stepper = kernels(self, launcher, u, clusters)
         return March(stepper, t, clusters.period * clusters.dt, count, done)
 
     def _energies(self, rows: Any) -> np.ndarray:

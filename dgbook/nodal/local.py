@@ -282,8 +282,7 @@ class Given:
         order: int,
     ) -> None:
         self.as_fields, self.data = as_fields, nothing
-        points, weights = np.polynomial.legendre.leggauss(order // 2 + 1)
-        self.points, self.weights = (1 + points) / 2, weights / 2
+        self.points, self.weights = gauss_points(order)
         cluster = number[operator.trace.boundary_faces[:, 0]]
         self.parts: list[list[tuple[np.ndarray, np.ndarray, Callable]]] = []
         for c in range(int(number.max()) + 1):
@@ -301,6 +300,12 @@ class Given:
             values = (self.as_fields(function(*at, t), at.shape[1:]) for t in times)
             terms = zip(self.weights, values, strict=True)
             self.data[:, some] = h * sum(weight * value for weight, value in terms)
+
+
+def gauss_points(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points in the unit interval, and weights, exact to that order."""
+    points, weights = np.polynomial.legendre.leggauss(order // 2 + 1)
+    return (1 + points) / 2, weights / 2
 
 
 def given_to(solver: Any, clusters: Clusters) -> Given:

@@ -248,10 +248,10 @@ class NodalSolver(ABC):
         t_end : float
         dt : float or "local", optional
             The longest step; the interval is divided evenly. "local", for Maxwell's and the
-            acoustic equations on processor cores, gives each element steps of its own, where these
-            are expected to be faster than global ones: see `dgbook.nodal.local`, and
-            `LinearSolver.local_steps` for what is chosen. A step is then one after which all
-            elements are at the same time again. If not given, that of the family's
+            acoustic equations, gives each element steps of its own, where these are expected to be
+            faster than global ones: see `dgbook.nodal.local`, and `LinearSolver.local_steps` for
+            what is chosen. A step is then one after which all elements are at the same time again.
+            If not given, that of the family's
             ``stable_dt``. Linear equations take ``accurate_dt()`` if it is shorter, and
             ``cfl_dt()`` where that needs fewer than 50 steps, since to find the longest stable step
             costs 20 to 100 right-hand sides; give ``dt=solver.stable_dt()`` to runs in many short

@@ -224,7 +224,8 @@ def _called(
     which = f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`,"
     if want.ndim == 0:
         which = "The value"
-    words = f"{which} is {have[first]:.4f} and should be {want[first]:.4f}."
+    digits = ".4f" if max(abs(have[first]), abs(want[first])) < 1e6 else ".4g"
+    words = f"{which} is {have[first]:{digits}} and should be {want[first]:{digits}}."
     return Verdict("wrong", "Not quite.", words)
 
 

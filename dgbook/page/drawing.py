@@ -277,7 +277,7 @@ class _Drawing:
         d, plan = self.svg, self.plan
         for n, row in enumerate(self.rows):
             if row.kind == "fold":
-                d.text(plan.left, y + 12, f"⋮ {row.label} rounds like these", "s m")
+                d.text(plan.left, y + 12, f"⋮ {row.label}", "s m")
                 y += 22
                 continue
             short = row.kind in ("rg", "none")

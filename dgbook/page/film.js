@@ -5,9 +5,9 @@ function (root, spec) {
     ex: "warp operation", empty: "not written yet", idle: "fetched, not used", old: "touched before"};
   var film = root.querySelector(".dgf-film"), controls = root.querySelector(".dg-controls");
   var slider = controls.querySelector("input[type=range]"), columns = spec.columns.length;
-  var thin = columns > 12, real = spec.real, at = 0, lane = 0, cells = [], now = [], words = {};
+  var thin = columns > 8, told = columns <= 12, real = spec.real, at = 0, lane = 0, cells = [], now = [], words = {};
 
-  var size = columns > 32 ? " thin hair" : thin ? " thin" : "";
+  var size = columns > 16 ? " thin hair" : thin ? " thin" : "";
 
   function make(tag, name, parent, text) {
     var element = document.createElement(tag);
@@ -25,9 +25,9 @@ function (root, spec) {
   function small(text) { return text.charAt(0).toLowerCase() + text.slice(1); }
   function capital(text) { return text.charAt(0).toUpperCase() + text.slice(1); }
   function gap(c) { return !c ? "" : spec.columns[c].first ? " gap apart" : spec.rowwise && c % spec.group === 0 ? " gap" : ""; }
-  function heading(c) {
+  function heading(c, all) {
     var number = spec.columns[c].number;
-    if (!thin) { return number; }
+    if (all) { return number; }
     return spec.rowwise ? (number % spec.group ? "" : number / spec.group) : number % 8 ? "" : number;
   }
   function moments() { return real ? spec.order : spec.steps; }
@@ -38,7 +38,8 @@ function (root, spec) {
   film.setAttribute("tabindex", "0");
   film.setAttribute("role", "group");
   film.setAttribute("aria-label", "Kernel film: arrow keys step, Home and End jump, space plays");
-  film.classList.toggle("few", !thin && spec.width <= 450);
+  film.classList.toggle("beside", spec.beside);
+  film.classList.toggle("told", thin && told);
   var orders = make("div", "dgf-orders", film);
   orders.setAttribute("role", "group");
   orders.setAttribute("aria-label", "order of the threads");
@@ -61,13 +62,13 @@ function (root, spec) {
   make("code", "", heads);
   make("em", "", heads, thin && spec.rowwise ? "y" : "thread");
   heads = make("div", "dgf-lanes" + size, heads);
-  spec.columns.forEach(function (_, c) { make("i", gap(c), heads, heading(c)); });
+  spec.columns.forEach(function (_, c) { make("i", gap(c), heads, heading(c, !thin)); });
   var lines = spec.rows.map(function (row, n) {
     var line = make("div", "dgf-row" + (row.text ? "" : " more") +
       (row.kind === "wt" ? " barrier" : "") + (row.changed ? " changed" : "") +
       (row.kind === "none" ? " declares" : ""), list);
     make("b", "", line, row.text ? row.line : "");
-    make("code", "", line, row.kind === "fold" ? "    \u22ee " + row.label + " rounds" : row.text);
+    make("code", "", line, row.kind === "fold" ? "    \u22ee " + row.label : row.text);
     make("em", "", line, row.kind === "fold" ? "" : row.label);
     var lanes = make("div", "dgf-lanes" + size, line);
     cells[n] = spec.columns.map(function () { return make("i", "", lanes); });
@@ -84,14 +85,14 @@ function (root, spec) {
   var says = make("div", "dgf-says", side);
   says.setAttribute("aria-live", "polite");
   var threads = make("div", "dgf-now", side);
-  make("div", "dgf-label", threads, thin && spec.rowwise ? "The threads now, in rows of " + spec.group : "The threads now");
+  make("div", "dgf-label", threads, !told && spec.rowwise ? "The threads now, in rows of " + spec.group : "The threads now");
   var lanes = make("div", "dgf-lanes" + size, threads);
   spec.columns.forEach(function (column, c) {
     var button = make("button", gap(c).trim(), lanes);
     button.type = "button";
     button.setAttribute("aria-label", column.name + ": show its registers");
     now[c] = {button: button, cell: make("i", "", button)};
-    make("small", "", button, heading(c) === "" ? "\u00a0" : heading(c));
+    make("small", "", button, heading(c, told) === "" ? "\u00a0" : heading(c, told));
     button.addEventListener("click", function () { lane = c; draw(); });
   });
   spec.arrays.forEach(function (array) {
@@ -111,7 +112,7 @@ function (root, spec) {
       }
     });
   });
-  side.classList.toggle("pair", thin || spec.width > 450);
+  side.classList.toggle("pair", !spec.beside);
   var after = make("div", "dgf-after", side), whose = make("div", "dgf-label", after);
   var registers = make("div", "dgf-registers", after);
   if (!spec.registers.length) { after.hidden = true; }
@@ -184,7 +185,7 @@ function (root, spec) {
     now.forEach(function (one, c) {
       var acts = real ? c === column : row.cells[c] !== undefined;
       one.cell.className = acts ? row.kind : real && waits(c, done) ? "wt" : "";
-      one.cell.textContent = acts && !thin && typeof row.cells[c] === "number" ? row.cells[c] : "";
+      one.cell.textContent = acts && told && typeof row.cells[c] === "number" ? row.cells[c] : "";
       one.button.setAttribute("aria-pressed", c === lane);
     });
     memory(row, last, column, done);
@@ -244,6 +245,14 @@ function (root, spec) {
         var mine = r === last && (!real || +c === column), known = touched[other.array];
         if (mine) { current[other.cells[c]] = 1; } else if (!known[other.cells[c]]) { known[other.cells[c]] = isWrite(other.kind) ? 2 : 1; }
         if (!mine && isWrite(other.kind)) { known[other.cells[c]] = 2; }
+      });
+    });
+    spec.rows.forEach(function (other, r) {  // rounds that are left out
+      Object.keys(other.fills).forEach(function (c) {
+        if (!done.slice(r + 1).some(function (later) { return later[c]; })) { return; }
+        Object.keys(other.fills[c]).forEach(function (name) {
+          other.fills[c][name].forEach(function (w) { touched[name][w] = 2; });
+        });
       });
     });
     spec.arrays.forEach(function (array) {

@@ -218,6 +218,7 @@ def _spec(film: Film) -> dict[str, Any]:
                     for c, (_, act) in row.cells.items()
                 },
                 "values": values,
+                "fills": _fills(row),
             }
         )
     order = [
@@ -227,9 +228,11 @@ def _spec(film: Film) -> dict[str, Any]:
         for thing in (step.acts or [step])
         if id(thing) in places
     ]
-    lane = 24 if len(columns) <= 12 else 8 if len(columns) <= 32 else 5
+    few = len(columns) <= 8  # their cells have room for numbers
+    lane = 24 if few else 8 if len(columns) <= 16 else 5
+    room = 450 if few or len(columns) <= 32 else drawing.WIDE
     code = round(max(drawing.room_of(row, labels=False) for row in listed)) + 14
-    code = max(200, min(code, drawing.WIDE - 110 - lane * len(columns)))  # longer lines are wrapped
+    code = max(200, min(code, room - 80 - lane * len(columns)))  # longer lines are wrapped
     several = len({t.block for t in columns}) > 1
     starts = {group[0] for group in film.shown}
     return {
@@ -256,9 +259,19 @@ def _spec(film: Film) -> dict[str, Any]:
         "arrays": _arrays(log, set(columns)),
         "registers": list(dict.fromkeys(k for r in found for v in r["values"].values() for k in v)),
         "code": code,
-        "width": code + 80 + lane * len(columns),
+        "beside": len(columns) <= 32,  # memory, on a wide page
         "clash": _clash(log, places),
     }
+
+
+def _fills(row: Row) -> dict[int, dict[str, list[int]]]:
+    """By column, the words that are written in the rounds that a row stands for."""
+    found: dict[int, dict[str, list[int]]] = {}
+    for hidden in row.hidden:
+        for c, (_, act) in hidden.cells.items():
+            if isinstance(act, Access) and hidden.kind[1] != "r":
+                found.setdefault(c, {}).setdefault(hidden.array, []).append(act.element)
+    return found
 
 
 def _clash(log: Log, places: dict[int, tuple[int, int]]) -> dict[str, Any] | None:
@@ -275,7 +288,7 @@ def _clash(log: Log, places: dict[int, tuple[int, int]]) -> dict[str, Any] | Non
 
 
 def _arrays(log: Log, shown: set[ThreadId]) -> list[dict[str, Any]]:
-    """The memory that the shown threads touch, in lines of 128 bytes, eight per array."""
+    """The memory that the shown threads touch, in lines of 128 bytes, eight per array at most."""
     touched: dict[str, set[int]] = {}
     most: dict[str, int] = {}
     for step in log.steps:
@@ -291,6 +304,7 @@ def _arrays(log: Log, shown: set[ThreadId]) -> list[dict[str, Any]]:
         given = log.args.get(name)
         size = most[name] if memory.shared or given is None else given.size
         lines = sorted({(offset + e) // (4 * per) for e in elements})
+        lines = lines[: 8 if memory.shared or len(lines) <= 8 else 4]
         found.append(
             {
                 "name": name,
@@ -298,8 +312,8 @@ def _arrays(log: Log, shown: set[ThreadId]) -> list[dict[str, Any]]:
                 "size": size,
                 "sector": per,
                 "offset": offset,
-                "lines": lines[:8],
-                "more": len(lines[:8]) * 4 * per < size,
+                "lines": lines,
+                "more": len(lines) * 4 * per < size,
             }
         )
     return found

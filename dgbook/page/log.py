@@ -26,6 +26,7 @@ from dgbook.gpu.limits import WARP
 
 SECTOR = 32  # bytes that memory delivers at least
 BANKS = 32  # of shared memory, of four bytes each
+ALIKE = 4  # rows of a round that are worth leaving out where they repeat
 MOST_STEPS = 200_000  # of one run; a film and a check are for small grids
 
 # ------------------------------------------------------------------------------------------
@@ -548,6 +549,8 @@ class Row:
         By column: the step, and the access or the wait in it.
     path : tuple
         As in `Step`.
+    hidden : list of Row
+        What a row of kind "fold" stands for.
     """
 
     line: int
@@ -557,6 +560,7 @@ class Row:
     array: str = ""
     cells: dict[int, tuple[Step, Any]] = field(default_factory=dict)
     path: tuple = ()
+    hidden: list[Row] = field(default_factory=list)
 
 
 def rows(log: Log, columns: Mapping[ThreadId, int]) -> list[Row]:
@@ -609,40 +613,68 @@ def _round(log: Log, path: tuple, steps: Mapping[int, Step]) -> str:
 
 
 def fold(listed: Sequence[Row], first: int, most: int, keep: Sequence[Step] = ()) -> list[Row]:
-    """Leave out rounds of long loops, between the first ones and the last.
+    """Leave out rounds of long loops, and of others those that are like the first.
 
     Parameters
     ----------
     first : int
-        Rounds at the beginning that stay.
+        Rounds at the beginning of a long loop that stay, with its last.
     most : int
-        A loop of so many rounds stays as it is.
+        A loop of so many rounds is not long. Its rounds stay, but for those of `ALIKE` rows or
+        more in which the same threads do the same as in the first.
     keep : sequence of Step
         Whose rounds stay in any case.
+
+    Returns
+    -------
+    list of Row
+        A row of kind "fold" stands for what is left out, and holds it in `hidden`.
     """
-    count: dict[tuple, int] = {}
-    for row in listed:
-        for n in range(len(row.path) - 1):
-            loop = (row.path[:n], row.path[n][0])
-            count[loop] = max(count.get(loop, 0), row.path[n][1] + 1)
-    kept = {step.path[: n + 1] for step in keep for n in range(len(step.path) - 1)}
-    found: list[Row] = []
-    folded: set[tuple] = set()
+    rounds: dict[tuple, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in listed:
         for n, (header, number) in enumerate(row.path[:-1]):
-            loop = (row.path[:n], header)
-            total = count[loop]
-            if total <= most or number < first or number == total - 1:
-                continue
-            if row.path[: n + 1] in kept:
-                continue
-            if loop not in folded:
-                folded.add(loop)
-                found.append(Row(row.line, label=f"{total - first - 1} more", kind="fold"))
-            break
+            rounds[row.path[:n], header][number].append(row)
+    kept = {step.path[: n + 1] for step in keep for n in range(len(step.path) - 1)}
+    out: dict[tuple, str] = {}  # rounds that are left out, and what is said of them
+    for (outer, header), by_number in rounds.items():
+        total = len(by_number)
+        if total > most:
+            gone = [n for n in by_number if first <= n < total - 1]
+            said = f"{total - first - 1} more rounds"
         else:
+            # The head of a loop is drawn in its first round alone.
+            inside = {n: [r for r in by_number[n] if r.line != header] for n in by_number}
+            gone = [n for n in inside if n and _alike(inside[0], inside[n], len(outer) + 1)]
+            said = "the same for " + _values([inside[n] for n in gone])
+        out |= {(*outer, (header, n)): said for n in gone}
+    found: list[Row] = []
+    folds: dict[tuple, Row] = {}
+    for row in listed:
+        starts = (row.path[: n + 1] for n in range(len(row.path) - 1))
+        gone = next((start for start in starts if start in out and start not in kept), None)
+        if gone is None:
             found.append(row)
+            continue
+        loop = (gone[:-1], gone[-1][0])
+        if loop not in folds:
+            folds[loop] = Row(row.line, label=out[gone], kind="fold")
+            found.append(folds[loop])
+        folds[loop].hidden.append(row)
     return found
+
+
+def _alike(one: Sequence[Row], other: Sequence[Row], depth: int) -> bool:
+    """Whether the same threads do the same in two rounds, which are long enough to be left out."""
+    deeds = [
+        [(r.path[depth:], r.kind, r.array, set(r.cells)) for r in rows] for rows in (one, other)
+    ]
+    return len(one) >= ALIKE and deeds[0] == deeds[1]
+
+
+def _values(rounds: Sequence[Sequence[Row]]) -> str:
+    """What rounds are called by their first labels: "d = 1, 2"."""
+    labels = [next(r.label for r in rows if r.label).rpartition(" ") for rows in rounds]
+    return "".join(labels[0][:2]) + ", ".join(value for _, _, value in labels) if labels else ""
 
 
 class Request(NamedTuple):

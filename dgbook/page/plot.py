@@ -178,9 +178,11 @@ def annotate_label(ax: Axes, label: str, source: str, corner: str = "upper right
 
 
 def measured(ax: Axes, curves: Iterable[Curve], name: str = "", line: str = "-") -> None:
-    """Draw an effect as it was recorded and, in another color, as it was measured on this device.
+    """Draw an effect as it was recorded and as it was measured on this device.
 
-    Above the axes stands where each comes from: RECORDED on the right, LIVE on the left.
+    What was recorded is a broad, pale line with filled squares; what is live is a thin, dashed
+    one with rings, so that both are seen where they coincide. Above the axes stands where each
+    comes from: RECORDED on the right, LIVE on the left.
 
     Parameters
     ----------
@@ -195,15 +197,18 @@ def measured(ax: Axes, curves: Iterable[Curve], name: str = "", line: str = "-")
     corners = {"RECORDED": "upper right", "LIVE": "upper left"}
     written = {text.get_text().split("  ")[0] for text in ax.texts}
     for curve in curves:
-        color, hollow = LABEL_COLORS[curve.label], curve.label == "LIVE"
+        color, here = LABEL_COLORS[curve.label], curve.label == "LIVE"
         ax.plot(
             curve.x,
             curve.y,
             LABEL_MARKERS[curve.label],
-            linestyle=line,
-            color=color,
-            markerfacecolor="none" if hollow else color,
-            markersize=9 if hollow else 6,
+            linestyle="--" if here and line == "-" else line,
+            linewidth=1.4 if here else 5,
+            color=color if here else (color, 0.35),
+            markerfacecolor="none" if here else color,
+            markeredgecolor=color,
+            markeredgewidth=1.6 if here else 0,
+            markersize=12 if here else 6,
         )
         if curve.label not in written:
             annotate_label(ax, curve.label, curve.source, corners[curve.label])
@@ -315,7 +320,7 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
         if point.rate.label not in LABELS:
             raise ValueError(f"{point.name!r} has label {point.rate.label!r}; allowed: {LABELS}")
     intensities = [point.intensity for point in points] + [
-        factor * peak / bandwidth for peak in peaks.values() for factor in (0.05, 8)
+        factor * peak / bandwidth for peak in peaks.values() for factor in (0.05, 16)
     ]
     x = np.geomspace(min(intensities) / 1.5, max(intensities) * 1.5, 200)
     for key, peak in peaks.items():

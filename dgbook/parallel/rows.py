@@ -11,6 +11,7 @@ import numpy as np
 from dgbook.arguments import check_integer
 from dgbook.gpu import Device
 from dgbook.mesh.partition import rows_by_metis
+from dgbook.parallel.halo import Transfer
 from dgbook.parallel.transport import Packet, Transport
 
 
@@ -88,7 +89,7 @@ class RowsInParts:
         return PartOfRows(own, ghosts, columns)
 
     def exchange(self, m: int, dtype: Any, device: Device) -> Exchange:
-        """What exchanges vectors of m unknowns per row, of arrays of the host."""
+        """What exchanges vectors of m unknowns per row, flat arrays of the device."""
         return Exchange(self, m, dtype, device)
 
     def whole(self, x: np.ndarray) -> np.ndarray:
@@ -105,15 +106,15 @@ class Exchange:
 
     Attributes
     ----------
-    unknowns : list of (n + g, m) arrays
+    unknowns : list of (n + g, m) arrays of the device
         Of each part.
     """
 
     def __init__(self, cut: RowsInParts, m: int, dtype: Any, device: Device) -> None:
         self.parts = cut.parts
         shape = [(len(part.columns), m) for part in cut.parts]
-        self.unknowns: Sequence[np.ndarray] = [np.zeros(one, dtype) for one in shape]
-        self.sends, receives = [], []  # sends: which part, its rows there, and the packet
+        self.unknowns: Sequence[Any] = [device.zeros(one, dtype) for one in shape]
+        self.sends, receives = [], []  # sends: which part, how they get into a packet, and it
         for i, (number, part) in enumerate(zip(cut.transport.mine, cut.parts, strict=True)):
             owners = cut.owner[part.ghosts]
             for other in np.unique(owners):
@@ -123,20 +124,22 @@ class Exchange:
                 asked = cut._ghosts(other)
                 asked = asked[cut.owner[asked] == number]
                 if len(asked):
-                    rows = np.searchsorted(part.own, asked)
-                    buffer = np.zeros((len(asked), m), dtype)
-                    self.sends.append((i, rows, Packet(number, other, buffer)))
+                    rows, size = np.searchsorted(part.own, asked), len(asked) * m
+                    there = (rows[:, None] * m + np.arange(m))[:, None]
+                    pack = Transfer(device, there, np.arange(size).reshape(there.shape))
+                    packet = Packet(number, other, device.zeros((len(asked), m), dtype))
+                    self.sends.append((i, pack, packet))
         packets = [packet for _, _, packet in self.sends]
         self.connection = cut.transport.connect(packets, receives, device)
 
-    def __call__(self, x: np.ndarray) -> None:
+    def __call__(self, x: Any) -> None:
         """Take a flat vector of this process's rows."""
         first = 0
         for part, unknowns in zip(self.parts, self.unknowns, strict=True):
             last = first + len(part.own) * unknowns.shape[1]
             unknowns[: len(part.own)] = x[first:last].reshape(-1, unknowns.shape[1])
             first = last
-        for i, rows, packet in self.sends:
-            packet.buffer[:] = self.unknowns[i][rows]
+        for i, pack, packet in self.sends:
+            pack(self.unknowns[i], packet.buffer)
         self.connection.start()
         self.connection.finish()

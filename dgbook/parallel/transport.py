@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -65,9 +66,9 @@ class Transport(ABC):
     def connect(
         self, sends: Sequence[Packet], receives: Sequence[Packet], device: Device
     ) -> Connection:
-        """A connection for packets of this process's parts, at most one for a pair of parts.
+        """A connection for packets of this process's parts; their buffers are arrays of the device.
 
-        Their buffers are arrays of the device.
+        Where a part sends another several, they are received in the order in which they are sent.
         """
 
     @abstractmethod
@@ -84,6 +85,13 @@ class Transport(ABC):
         for other in others:
             first = first + other
         return first
+
+    def add_up(self, array: Any, device: Device) -> None:
+        """Make an array of the device the sum of what every process has in it, on all of them.
+
+        All processes call it, with as many numbers. On a GPU it is only enqueued.
+        """
+        array[:] = self.total(array.copy())
 
     @property
     def leads(self) -> bool:
@@ -109,6 +117,9 @@ class OneProcess(Transport):
         """As `Transport.connect`."""
         return _Copies(sends, receives)
 
+    def add_up(self, array: Any, device: Device) -> None:
+        """As `Transport.add_up`: there is nobody else."""
+
     def everyone(self, value: Any) -> list[Any]:
         """As `Transport.everyone`."""
         return [value]
@@ -122,8 +133,12 @@ class _Copies(Connection):
     """What is sent is there when somebody waits for it, as if it took until then to travel."""
 
     def __init__(self, sends: Sequence[Packet], receives: Sequence[Packet]) -> None:
-        sent = {(packet.source, packet.target): packet.buffer for packet in sends}
-        self.pairs = [(packet.buffer, sent[packet.source, packet.target]) for packet in receives]
+        sent = defaultdict(deque)
+        for packet in sends:
+            sent[packet.source, packet.target].append(packet.buffer)
+        self.pairs = [
+            (packet.buffer, sent[packet.source, packet.target].popleft()) for packet in receives
+        ]
 
     def start(self) -> None:
         """As `Connection.start`."""
@@ -214,6 +229,13 @@ class NcclRanks(MpiRanks):
         if device.is_host:
             return super().connect(sends, receives, device)
         return NcclGroup(self.messages, sends, receives, device)
+
+    def add_up(self, array: Any, device: Device) -> None:
+        """As `Transport.add_up`."""
+        if device.is_host:
+            super().add_up(array, device)
+        else:
+            device.aside(partial(self.messages.add_up, array))()
 
 
 class NcclGroup(Connection):

@@ -70,14 +70,13 @@ def _make_points(problem: Problem, dtype: str, stage: int) -> tuple[Callable, Ca
 
 
 @lru_cache(maxsize=32)
-def make_classic(problem: Problem, dtype: str) -> Callable:
-    """The Classic scheme, each substep a parallel loop over the points.
+def make_substeps(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
+    """The first substep and the last, each a parallel loop over the points.
 
     Returns
     -------
-    function
-        ``classic(u, middle, steps)``, with u and middle (fields n,): u is advanced in place,
-        middle is room to work in.
+    functions
+        ``substep(source, new)``, (fields n,) both. Of a second substep new holds the old states.
     """
     real = np.dtype(dtype).type
     fields, reach, stages = len(problem.fields), problem.reach, len(problem.weights)
@@ -101,7 +100,21 @@ def make_classic(problem: Problem, dtype: str) -> Callable:
 
         return substep
 
-    first, last = make_substep(0), make_substep(stages - 1)
+    return make_substep(0), make_substep(stages - 1)
+
+
+@lru_cache(maxsize=32)
+def make_classic(problem: Problem, dtype: str) -> Callable:
+    """The Classic scheme.
+
+    Returns
+    -------
+    function
+        ``classic(u, middle, steps)``, with u and middle (fields n,): u is advanced in place,
+        middle is room to work in.
+    """
+    stages = len(problem.weights)
+    first, last = make_substeps(problem, dtype)
 
     @on_core
     def classic(u, middle, steps):

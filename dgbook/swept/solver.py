@@ -13,7 +13,7 @@ from dgbook.arguments import check_choice
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.device import WITH_KERNELS, as_device
 from dgbook.swept import cores as cpu
-from dgbook.swept.kernels.classic import make_classic, make_classic_rows
+from dgbook.swept.kernels.classic import make_classic, make_classic_range, make_classic_rows
 from dgbook.swept.kernels.mail import make_receive, make_send
 from dgbook.swept.kernels.persistent import make_persistent
 from dgbook.swept.kernels.register import (
@@ -212,23 +212,24 @@ class Launcher(ABC):
     def _room(self) -> Any:
         return self.device.empty(self.u.size, self.dtype)
 
-    def _repeat(self, pair: list[Callable], count: int, last: list[Callable]) -> Callable:
-        """Record the launches `pair` so many times, and `last` behind them; replay all."""
-        capture = self.device.capture
-        whole, rest = divmod(count, RECORDED)
-        many = capture(partial(_each, pair * RECORDED)) if whole else None
-        end = capture(partial(_each, pair * rest + last)) if rest or last else None
 
-        def replay() -> None:
-            for _ in range(whole):
-                many()
-            if end:
-                end()
+def repeated(device: Device, pair: list[Callable], count: int, last: list[Callable]) -> Callable:
+    """Record the launches `pair` so many times, and `last` behind them: what replays all."""
+    whole, rest = divmod(count, RECORDED)
+    many = device.capture(partial(each, pair * RECORDED)) if whole else None
+    end = device.capture(partial(each, pair * rest + last)) if rest or last else None
 
-        return replay
+    def replay() -> None:
+        for _ in range(whole):
+            many()
+        if end:
+            end()
+
+    return replay
 
 
-def _each(launches: list[Callable]) -> None:
+def each(launches: list[Callable]) -> None:
+    """Launch one after the other."""
     for launch in launches:
         launch()
 
@@ -245,6 +246,13 @@ def classic_kernels(problem: Problem, dtype: str, points: int = 1) -> tuple[Kern
     return tuple(make_classic_rows(problem, stage, points, dtype) for stage in stages)
 
 
+@lru_cache(maxsize=64)
+def range_kernels(problem: Problem, dtype: str, points: int) -> tuple[Kernel, ...]:
+    """The same for some of the points."""
+    stages = range(len(problem.weights))
+    return tuple(make_classic_range(problem, stage, points, dtype) for stage in stages)
+
+
 class Classic(Launcher):
     """A launch a substep."""
 
@@ -258,32 +266,56 @@ class Classic(Launcher):
             return partial(advance, self.u, self.other, steps)
         forward, backward = self.launches()
         if len(self.problem.weights) == 2:
-            return self._repeat([forward, backward], steps, [])
+            return repeated(self.device, [forward, backward], steps, [])
         return self._to_and_fro(forward, backward, steps)
 
     def launches(self) -> tuple[Callable, Callable]:
         """The first substep, from u to the other array, and the last, back."""
-        kernels = classic_kernels(self.problem, self.dtype, self.plan.points)
-        launch = -(-self.n // (self.plan.threads * self.plan.points)), self.plan.threads
-        forward = partial(kernels[0][launch], self.u, self.other)
-        return forward, partial(kernels[-1][launch], self.other, self.u)
+        if self.device.kind == "cpu":
+            kernels = cpu.make_substeps(self.problem, self.dtype)
+        else:
+            kernels = classic_kernels(self.problem, self.dtype, self.plan.points)
+            launch = -(-self.n // (self.plan.threads * self.plan.points)), self.plan.threads
+            kernels = [kernel[launch] for kernel in kernels]
+        forward = partial(kernels[0], self.u, self.other)
+        return forward, partial(kernels[-1], self.other, self.u)
+
+    def launches_of(self, first: int, last: int) -> tuple[Callable, Callable]:
+        """The same of the points from `first` to `last` - 1, whose neighbors there are all.
+
+        On a GPU both numbers are multiples of a thread's points.
+        """
+        stages = len(self.problem.weights)
+        if self.device.kind == "cpu":
+            where = first, last, 0, self.n, self.n
+            kernels = [cpu.make_fill(self.problem, self.dtype, stage) for stage in (0, stages - 1)]
+        else:
+            where = np.int32(first), np.int32(last)
+            kernels = range_kernels(self.problem, self.dtype, self.plan.points)
+            launch = -(-(last - first) // (self.plan.threads * self.plan.points))
+            kernels = [kernel[launch, self.plan.threads] for kernel in kernels]
+        forward = partial(kernels[0], self.u, self.other, *where)
+        return forward, partial(kernels[-1], self.other, self.u, *where)
 
     def _to_and_fro(self, forward: Callable, backward: Callable, count: int) -> Callable:
         """So many launches between two arrays; an odd one's result is taken home."""
-        home = [forward, partial(_copy, self.other, self.u)] if count % 2 else []
-        return partial(_each, [self._repeat([forward, backward], count // 2, []), *home])
+        home = [forward, partial(copy_to, self.other, self.u)] if count % 2 else []
+        return partial(each, [repeated(self.device, [forward, backward], count // 2, []), *home])
 
 
 class Tiled(Classic):
     """A launch for several steps."""
 
     def record(self, steps: int) -> Callable[[], None]:
+        return self._to_and_fro(*self.launches(), steps // self.plan.steps)
+
+    def launches(self) -> tuple[Callable, Callable]:
+        """Steps from u to the other array, and as many back."""
         plan = self.plan
         kernel = tiled_kernel(self.problem, plan, self.dtype)
         inner = plan.threads * plan.points - 2 * ghost_points(self.problem, plan)
         launch = kernel[-(-self.n // inner), plan.threads]
-        forward, backward = partial(launch, self.u, self.other), partial(launch, self.other, self.u)
-        return self._to_and_fro(forward, backward, steps // plan.steps)
+        return partial(launch, self.u, self.other), partial(launch, self.other, self.u)
 
 
 class Persistent(Classic):
@@ -298,8 +330,8 @@ class Persistent(Classic):
         blocks = kernel.together(wanted, plan.threads, *arguments)
         launches = [partial(kernel[blocks, plan.threads], *arguments)]
         if rest:
-            launches += [self.launches()[0], partial(_copy, self.other, self.u)]
-        return partial(_each, launches)
+            launches += [self.launches()[0], partial(copy_to, self.other, self.u)]
+        return partial(each, launches)
 
 
 @lru_cache(maxsize=64)
@@ -314,7 +346,8 @@ def persistent_kernel(problem: Problem, points: int, dtype: str) -> Kernel:
     return make_persistent(problem, points, dtype)
 
 
-def _copy(source: Any, target: Any) -> None:
+def copy_to(source: Any, target: Any) -> None:
+    """All of an array to another one."""
     target[:] = source
 
 
@@ -380,14 +413,14 @@ class Swept(Launcher):
         self.sides = [(self._room(), self._room()) for _ in range(2)]
 
     def record(self, steps: int) -> Callable[[], None]:
-        up, pair, down = self._launches()
+        up, pair, down = self.launches()
         diamonds = steps // self.every - 1
         shifted = diamonds % 2 == 0  # of the down-triangles: not of the last diamonds
         last = [*([] if shifted else pair[:1]), down[shifted]]
-        middle = self._repeat(pair, diamonds // 2, last)
-        return partial(_each, [self.device.capture(up), middle])
+        middle = repeated(self.device, pair, diamonds // 2, last)
+        return partial(each, [self.device.capture(up), middle])
 
-    def _launches(self) -> tuple[Callable, list[Callable], dict[bool, Callable]]:
+    def launches(self) -> tuple[Callable, list[Callable], dict[bool, Callable]]:
         """The up-triangle, two diamonds, and the down-triangles by whether they are shifted."""
         first, second = self.sides
         if self.device.kind == "cpu":
@@ -430,20 +463,20 @@ class Hybrid(Swept):
     def record(self, steps: int) -> Callable[[], None]:
         if self.device.kind == "cpu":
             return super().record(steps)
-        up, (_, diamond), down = self._launches()
+        up, (_, diamond), down = self.launches()
         diamonds = steps // self.every - 1
         shifted = diamonds % 2 == 0  # of the down-triangles: not of the last diamonds
         capture = self.device.capture
         if diamonds == 0:
-            return capture(partial(_each, [up, down[shifted]]))
+            return capture(partial(each, [up, down[shifted]]))
         send, rest, split, receive = self._exchange()
-        begin = capture(partial(_each, [up, send]))
+        begin = capture(partial(each, [up, send]))
         meanwhile = capture(rest)
-        again = capture(partial(_each, [receive, diamond, send]))
-        end = capture(partial(_each, [receive, *([diamond] if shifted else []), down[shifted]]))
+        again = capture(partial(each, [receive, diamond, send]))
+        end = capture(partial(each, [receive, *([diamond] if shifted else []), down[shifted]]))
         turn = partial(hybrid_diamond, self.device, meanwhile, split)
         turns = [partial(turn, again)] * ((diamonds - 1) // 2) + [partial(turn, end)]
-        return partial(_each, [begin, *turns])
+        return partial(each, [begin, *turns])
 
     def _exchange(self) -> tuple[Callable, Callable, Callable, Callable]:
         """Send edges, compute the nodes that are not split, compute the one that is, fetch it."""

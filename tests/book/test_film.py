@@ -131,6 +131,39 @@ def test_nothing_is_wider_than_the_page_and_all_can_be_read(page):
     assert (ink == "rgb(223, 228, 234)") == (page.scheme == "dark")
 
 
+@jit
+def thirds(u, new):
+    flux = cuda.shared.array(24, f4)
+    i = cuda.threadIdx.x
+    for p in range(i, 24, 10):
+        a = u[p]
+        b = 2 * a
+        c = b + 1
+        flux[p] = c
+    cuda.syncthreads()
+    new[i] = flux[i]
+
+
+def test_memory_stands_beside_the_lanes_and_knows_what_left_out_rounds_wrote(page):
+    threads = film(thirds, 1, 10, np.ones(24, f4), np.zeros(10, f4), alt="Ten threads, 24 words")
+    page.set_content(
+        f'<html data-theme="{page.scheme}"><meta name="viewport" content="width=device-width">'
+        f'<body style="margin:16px">{threads.player().html}'
+    )
+    rows, side = (page.locator(f".dgf-{name}").bounding_box() for name in ("rows", "side"))
+    if page.width == 1280:
+        assert side["x"] > rows["x"] + rows["width"] and abs(side["y"] - rows["y"]) < 2
+    else:
+        assert side["y"] > rows["y"] + rows["height"]
+    assert page.locator(".dgf-row.more", has_text="the same for p = 10").count() == 1
+    page.locator(".dgf-film").focus()
+    page.keyboard.press("End")
+    flux = page.locator(".dgf-side > div", has=page.get_by_text("flux", exact=True))
+    assert flux.locator("i.empty").count() == 0 and flux.locator("i.old").count() == 24
+    page.keyboard.press("Home")
+    assert flux.locator("i.empty").count() == 24
+
+
 def test_it_plays_once_and_stops_at_the_end(browser):
     page = browser.new_page()
     page.set_content(made(neighbors))

@@ -7,6 +7,7 @@ import numpy as np
 
 from dgbook.gpu import cuda, jit
 from dgbook.swept.kernels import row, shared, tiled, wide
+from dgbook.swept.parts import LEFT, RIGHT, Together
 from dgbook.swept.plan import Plan
 from dgbook.swept.problem import Heat
 
@@ -145,3 +146,47 @@ def make_persistent_without_barriers(problem, points, dtype):
                 backward(other, u, g, n)
 
     return persistent
+
+
+# ------------------------------------------------------------------------ wrong exchanges of parts
+
+
+class StaleGhosts(Together):
+    """Ghosts are filled once, and never again."""
+
+    def _exchange(self, *moves):
+        start, finish = super()._exchange(*moves)
+        done = []
+
+        def once():
+            if not done:
+                finish()
+            done.append(True)
+
+        return start, once
+
+
+class SwappedNeighbors(Together):
+    """What comes from the left is taken for what comes from the right; of one field."""
+
+    def _exchange(self, *moves):
+        arrays, views, ways = moves[0]
+        if len(ways) == 1:
+            return super()._exchange((arrays, views, [LEFT if ways == [RIGHT] else RIGHT]))
+        start, finish = super()._exchange(*moves)
+        array, own = arrays[1], self.solver.mine[1].own
+
+        def swapped():
+            finish()
+            left, right = array[: own.start].copy(), array[own.stop :].copy()
+            array[: own.start], array[own.stop :] = right, left
+
+        return start, swapped
+
+
+class SentTooEarly(Together):
+    """The exchange begins before the edge is updated."""
+
+    def _overlapped(self, way, exchange):
+        edges, (start, *interiors, finish) = super()._overlapped(way, exchange)
+        return [start, finish], [*edges, *interiors]

@@ -18,6 +18,7 @@ from dgbook.swept.solver import (
     classic_kernels,
     kernels_of,
     persistent_kernel,
+    range_kernels,
     register_kernels,
     swept_kernels,
     tiled_kernel,
@@ -75,9 +76,9 @@ def contractible(ptx):
     return [(code, of) for code, of in sums if any(origins(o, set()) - SUMMED for o in of)]
 
 
-def within(held, kernel, arrays, dtype, most):
+def within(held, kernel, arrays, dtype, most, *numbers):
     """A kernel that fits, and computes the same bits as all others, whatever fuses what."""
-    report = held(kernel, (np.empty(1, dtype),) * arrays, dtype)
+    report = held(kernel, (np.empty(1, dtype),) * arrays + numbers, dtype)
     assert report.registers <= most, report
     assert not contractible(report.ptx)
     assert not re.search(r"\bcall\b", report.ptx), "device functions are not inlined"
@@ -134,6 +135,8 @@ def test_several_points_a_thread_stay_in_registers(name, dtype, cc, held):
         assert report.shared_bytes == plan.shared_bytes(Shape(problem, scheme, 2**12, dtype))
     if cc == (9, 0):
         within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
+        of_a_range = range_kernels(problem, dtype, points)[-1]
+        within(held, of_a_range, 2, dtype, most[0], np.int32(0), np.int32(1))
         report = within(held, tiled_kernel(problem, plan, dtype), 2, dtype, most[1])
         assert report.shared_bytes == plan.shared_bytes(Shape(problem, "tiled", 2**12, dtype))
 

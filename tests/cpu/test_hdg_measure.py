@@ -160,7 +160,7 @@ def test_whole_solutions(monkeypatch):
     cases = (
         measure_solve.Case("poisson", 2, 3, rivals=("splu", "gmres", "pyamg", "cores")),
         measure_solve.Case("poisson", 3, 1, variants=("jacobi",)),
-        measure_solve.Case("cylinder", 2, 8, 1, ("splu",), ("schwarz+coarse",)),
+        measure_solve.Case("cylinder", 2, 8, 1, ("splu",), measure_solve.NEWTON),
     )
     orders = measure_solve.SOLVED_ORDERS
     sweep = Sweep((2, 3), (1, *orders), ("float32", "float64"), 0)
@@ -169,8 +169,8 @@ def test_whole_solutions(monkeypatch):
     records.validate(stopped_clock.content("hdg/solve", rows))
     single = Sweep((2,), orders, ("float32",), 0)
     assert not list(measure_solve.solve_rows(single, SESSION.on_host))
-    assert [r["path"] for r in rows] == [*measure_solve.COARSE, "jacobi", "schwarz+coarse"]
-    first, flow = rows[2], rows[4]
+    assert [r["path"] for r in rows] == [*measure_solve.COARSE, "jacobi", *measure_solve.NEWTON]
+    first, fixed, flow = rows[2], rows[4], rows[5]
     names = {"discretize", "assemble", "set up", "cycles", "update", "rest"}
     assert set(first["seconds"]) == names and first["samples"] == 20
     assert set(first["rivals"]) == {"splu", "gmres", "pyamg", "cores"} and not first["unfinished"]
@@ -180,6 +180,14 @@ def test_whole_solutions(monkeypatch):
     assert counts["gmres"] == counts["cores"] == first["iterations"] and len(counts["gmres"]) == 1
     assert len(flow["iterations"]) == len(flow["residuals"]) - 1 > 2
     assert flow["residuals"][-1] < measure_solve.TOLERANCE
+    # Newton's steps have a forcing term, linear problems and "fixed" one tolerance, and say so.
+    assert [row["forcing"] for row in rows] == [False] * 5 + [True]
+    assert set(fixed["asked"]) == {fixed["tolerance"]} == {1e-4} and first["asked"] == [1e-8]
+    assert len(flow["asked"]) == len(flow["iterations"]) and flow["asked"][0] == 0.01
+    # The residual of the last system, and not of one before, is below what was asked for.
+    left = flow["history"][-1] / flow["history"][0]
+    assert left <= flow["asked"][-1] and flow["tolerance"] == 1e-6 <= min(flow["asked"])
+    assert sum(flow["iterations"]) < sum(fixed["iterations"])
     text = bench.line(first, SIMULATOR)
     assert "poisson 2D p=3 faces=33 schwarz+coarse" in text and "splu" in text and "LIVE" in text
     assert first["size"]["matrix_bytes"] == 33 * 5 * 16 * 8

@@ -91,8 +91,6 @@ def test_an_exchange_without_a_wait_is_refused(system):
 
 def test_what_cannot_be_cut(system):
     matrix, rhs, _ = system
-    with pytest.raises(ValueError, match="device = 'simulator' with transport; allowed: 'cpu'"):
-        Gmres("simulator", transport=OneProcess(2))
     few = np.zeros((2, 3), np.int32)
     with pytest.raises(ValueError, match="parts must be an integer from 1 to 2, not 3"):
         RowsInParts(few, OneProcess(3))

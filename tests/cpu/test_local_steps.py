@@ -3,23 +3,22 @@
 import math
 import signal
 import warnings
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import meshio
 import numpy as np
 import pytest
-from acoustics_cases import BOUNDARY as SOUND_BOUNDARY
-from maxwell_cases import BOUNDARY
+from local_cases import after, cases, clusters_of, faces_of, limits_of, noise, stretched
 from runs import at_step
 
 from dgbook import acoustics, linear, maxwell, parallel
 from dgbook.cli.main import main
 from dgbook.element import NodalElement
 from dgbook.lab.measuring import on_cores
-from dgbook.mesh import box, face_vertices, geometric_factors
+from dgbook.mesh import box, geometric_factors
 from dgbook.mesh.build import build
-from dgbook.nodal.linear import LOCAL
 from dgbook.nodal.local import (
     Clusters,
     CoreLocalSteps,
@@ -45,61 +44,13 @@ AIRPLANE = Path(__file__).parents[2] / "chapters" / "meshes" / "aeroplane.msh"
 FREE = Costs(update=1.0, launch=0.0)
 
 
-def stretched(cells, ratio=16.0, periodic=False):
-    """A cube whose elements grow by that ratio in each direction."""
-    mesh = box((cells,) * 3, periodic=periodic)
-    vertices = np.expm1(mesh.vertices * np.log(ratio)) / (ratio - 1)
-    if not periodic:
-        return build(vertices, mesh.elements, _faces(mesh))
-    object.__setattr__(mesh, "vertices", vertices)
-    return mesh
-
-
 def pinched(cells, share=0.95):
     """A uniform cube, but for a few flat elements in its middle."""
     mesh = box((cells,) * 3)
     vertices = mesh.vertices.copy()
     middle = np.linalg.norm(vertices - 0.5, axis=1).argmin()
     vertices[middle, 0] += share / cells
-    return build(vertices, mesh.elements, _faces(mesh))
-
-
-def _faces(mesh):
-    return {
-        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
-        for name, f in mesh.boundary.items()
-    }
-
-
-def limits_of(solver):
-    """The longest step of each element."""
-    return LOCAL / (solver._damped() * damping(solver.element, solver.operator.face_scale))
-
-
-def clusters_of(solver, last=None, dt=None):
-    """Clusters of the longest steps, up to a last one; with another smallest step if given."""
-    limits = limits_of(solver)
-    number = np.floor(np.log2(limits / limits.min()) + 1e-12).astype(int)
-    number = graded(solver.mesh.neighbors, number)
-    if last is not None:
-        number = np.minimum(number, last)
-    return Clusters(number, float(limits.min()) if dt is None else dt)
-
-
-def noise(solver, seed=0):
-    shape = len(solver.fields), solver.mesh.K, solver.element.Np
-    return np.random.default_rng(seed).standard_normal(shape).astype(solver.dtype)
-
-
-def after(solver, u, clusters, periods=1):
-    """The state after some periods, by the definition or by kernels."""
-    if solver.device.kind == "reference":
-        steps = HostLocalSteps(solver, u, clusters)
-    else:
-        steps = CoreLocalSteps(solver, solver._local_launcher(clusters), u, clusters)
-    for n in range(periods):
-        steps.step(n * clusters.period * clusters.dt)
-    return steps.download()
+    return build(vertices, mesh.elements, faces_of(mesh))
 
 
 # ---------------------------------------------------------------------------------------- clusters
@@ -174,6 +125,15 @@ def test_costly_launches_and_short_runs_merge_clusters():
     dear = choose(mesh, limits, 1.0, Costs(0.0, 1.0), 14, 1e-3)
     assert dear.work == pytest.approx(dear.count * (dear.clusters.period + 1))
     assert dear.clusters.dt == pytest.approx(smallest, rel=0.05)
+
+
+def test_the_cost_of_a_launch_on_a_gpu_is_known():
+    """The same mesh pays on cores; on a GPU it would have to be much larger."""
+    on_cores = maxwell.Solver(pinched(4), 2, device="cpu", method="ndb14")
+    on_gpu = maxwell.Solver(pinched(4), 2, device="simulator", method="ndb14")
+    on_gpu.device = replace(on_gpu.device, multiprocessors=132)
+    assert on_cores.local_steps(0.5).pays
+    assert not on_gpu.local_steps(0.5).pays
 
 
 def test_which_steps_end_with_a_tick():
@@ -318,16 +278,6 @@ def test_what_comes_in_is_integrated_exactly():
 # ------------------------------------------------------------------------------------ the kernels
 
 
-def cases(family, order, dtype, **options):
-    """The solver by kernels and by the definition, with all conditions and varying matter."""
-    mesh = stretched(2, 25.0)
-    matter = np.random.default_rng(1).uniform(0.5, 2.0, (2, mesh.K))
-    names = ("epsilon", "mu") if family is maxwell else ("kappa", "rho")
-    sides = BOUNDARY if family is maxwell else SOUND_BOUNDARY
-    given = dict(zip(names, matter, strict=True)) | {"boundary": sides} | options
-    return [family.Solver(mesh, order, dtype, device, **given) for device in ("cpu", "reference")]
-
-
 @pytest.mark.parametrize(
     ("family", "order", "dtype", "options"),
     [
@@ -338,7 +288,7 @@ def cases(family, order, dtype, **options):
     ],
 )
 def test_kernels_do_what_is_defined(family, order, dtype, options):
-    ours, truth = cases(family, order, dtype, **options)
+    ours, truth = cases(family, order, dtype, "cpu", **options)
     clusters, u = clusters_of(truth), noise(truth)
     assert clusters.last >= 2
     found, expected = after(ours, u, clusters, 2), after(truth, u, clusters, 2)
@@ -373,7 +323,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
 def test_wrong_kernels_are_refused(mistake):
-    ours, truth = cases(maxwell, 3, "float64")
+    ours, truth = cases(maxwell, 3, "float64", "cpu")
     clusters, u = clusters_of(truth), noise(truth)
     launcher = ours._local_launcher(clusters)
     mistake(launcher)
@@ -432,9 +382,9 @@ def test_what_is_not_offered_is_refused():
         solver.run(noise(solver), 1.0, "global")
     with pytest.raises(ValueError, match="t_end = -1"):
         solver.run(noise(solver), -1.0, "local")
-    solver = maxwell.Solver(mesh, 1, device="simulator")
-    with pytest.raises(RuntimeError, match=r"on device 'simulator'.*allowed: device='cpu'"):
-        solver.run(noise(solver), 1.0, "local")
+    large = maxwell.Solver(mesh, 13, device="simulator")
+    with pytest.raises(ValueError, match=r"order = 13 in float64 .*share \d+ bytes; allowed"):
+        large._local_launcher(Clusters(np.zeros(mesh.K, int), 1e-3))
     parts = parallel.Solver(
         lambda piece: maxwell.Solver(piece.mesh, 1, device="reference"), box((2, 2, 2)), 2
     )

@@ -120,6 +120,25 @@ def test_wrong_exchanges_are_refused(mistake, message, monkeypatch):
         assert np.abs(found - one.run(u, STEPS * DT, DT)).max() > 1e-3
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sums_are_everybodys(dtype):
+    """In place, of as many numbers as there are, and no matter who asks first."""
+    world = World(3)
+
+    def program(rank):
+        library = Nccl(world, rank)
+        transport = NcclRanks(Comm(world, rank), Messages(library, library))
+        arrays = [np.arange(6.0).reshape(2, 3).astype(dtype) * (rank + 1) for _ in range(2)]
+        transport.add_up(arrays[0], find_device("simulator"))
+        transport.add_up(arrays[1], find_device("cpu"))
+        return arrays, library.log
+
+    for (by_nccl, on_host), log in world.run(program):
+        np.testing.assert_array_equal(by_nccl, 6 * np.arange(6).reshape(2, 3))
+        np.testing.assert_array_equal(on_host, by_nccl)
+        assert by_nccl.dtype == dtype and log == [("sum", 0, 6, 0)]
+
+
 def test_ranks_connect(monkeypatch):
     """All have the first rank's identity, and each a GPU of its own."""
     world, here = World(2), threading.local()

@@ -19,6 +19,7 @@ from dgbook.lab.rivals import swept as ranks
 from dgbook.lab.rivals.swept import Ranks, launcher, on_ranks
 from dgbook.swept import cores as cpu
 from dgbook.swept import exact, reference
+from dgbook.swept.parts import PART_SCHEMES
 from dgbook.swept.problem import PROBLEMS, as_problem
 
 RANDOM = np.random.default_rng(11)
@@ -42,6 +43,18 @@ def test_cores_compute_the_reference_to_the_last_bit(name):
             solver = swept.Solver(problem, scheme, n, dtype, "cpu", node)
             steps = cycles * solver.steps_between_results
             assert np.array_equal(solver.run(u, steps), reference.run(problem, u, steps))
+
+
+def test_parts_compute_the_reference_to_the_last_bit():
+    """On cores they are advanced as one part is; a tile's ghosts go as deep as a GPU's."""
+    problem, node, dtype = as_problem("heat"), NODES["heat"], DTYPES["heat"]
+    n = 4 * node
+    u = (problem.initial(n) * (1 + 0.01 * RANDOM.standard_normal((1, n)))).astype(dtype)
+    plans = {"tiled": swept.Plan(32, 2, 2), "shared": swept.Plan(node)}
+    for scheme, how in PART_SCHEMES.items():
+        solver = swept.Parts(problem, scheme, n, dtype, "cpu", plans.get(how), 2)
+        steps = 3 * solver.steps_between_results
+        assert np.array_equal(solver.run(u, steps), reference.run(problem, u, steps)), scheme
 
 
 def test_the_split_node_alone_and_a_run_that_goes_on():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import stopped_clock
 from stopped_clock import CEILING, SESSION, SIMULATOR
+from threads_as_ranks import Comm, World
 
 from dgbook.cli import swept as bench
 from dgbook.cli.main import main
@@ -16,11 +17,13 @@ from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import measuring, records, reproduce
 from dgbook.lab import swept as measure
+from dgbook.lab import swept_gpus as gpus
 from dgbook.lab.diagram import profiles
 from dgbook.lab.probes import Probe
 from dgbook.lab.reproduce import magee2017
 from dgbook.lab.reproduce.verdict import ALONE, DIFFERS
 from dgbook.lab.rivals import swept as ranks
+from dgbook.parallel import OneProcess
 from dgbook.swept import reference
 from dgbook.swept.plan import SCHEMES, Plan, Shape
 from dgbook.swept.problem import PROBLEMS, as_problem
@@ -261,6 +264,68 @@ def test_what_is_waited_for(monkeypatch):
         ("launch:graph", 32): 1e-6,
         **{(f"barrier:{who}", t): 1e-3 / 2 for who in ("block", "grid") for t in (128, 512)},
     }
+
+
+def timed_together(comm, device, function):
+    function()
+    return [stopped_clock.SECONDS] * 20
+
+
+def plan_of(problem, scheme, n, dtype):
+    return Plan(16, 2, 2) if scheme == "tiled" else Plan(8)
+
+
+def test_parts_on_several_gpus(monkeypatch):
+    """All parts in this process; few points are not cut as deep as many."""
+    monkeypatch.setattr(gpus, "gpu_counts", lambda: [1, 2])
+    monkeypatch.setattr(gpus, "recorded_plan", plan_of)
+    monkeypatch.setattr(gpus, "seconds_together", timed_together)
+    asked = []
+
+    def answers(count, cells):
+        asked.extend(cells)
+        for cell in json.loads(json.dumps(cells)):
+            yield gpus.seconds_per_step(None, OneProcess(count), SIMULATOR, cell)
+
+    monkeypatch.setattr(gpus, "answers", answers)
+    rows = list(gpus.gpus_rows(["heat"], ["classic", "tiled"], ["float32"], [32], SESSION))
+    rows += gpus.gpus_rows(["heat"], ["shared"], ["float64"], [16, 32], SESSION)
+    records.validate(stopped_clock.content("swept/gpus", rows))
+    assert [(r["path"], r["size"]["gpus"], r["size"]["launches"]) for r in rows] == [
+        *[("classic", 1, 1), ("deep", 1, 1)],
+        *[("classic", 2, 1), ("overlapped", 2, 1), ("deep", 2, 1), ("deep", 2, 4)],
+        *[("shared", count, 1) for count in (1, 1, 2, 2)],
+    ]
+    for row, (*_, steps) in zip(rows, asked, strict=True):
+        assert row["seconds_median"] == pytest.approx(stopped_clock.SECONDS / steps)
+    # A GPU's share: each state of 4 bytes is read and written once a step.
+    bytes_of = [row["bytes"] for row in rows if row["path"] == "classic"]
+    assert bytes_of == [2 * 4 * 32, 2 * 4 * 16] and rows[0]["dofs"] == rows[2]["dofs"] == 32
+    assert all(bench.line(row, SIMULATOR) for row in rows)
+
+
+def test_plans_of_parts_are_those_of_the_record():
+    """The nearest of two sizes, by the factor that is between."""
+    best = records.load("swept/step").select(path="tiled", dtype="float64")
+    best = {r["size"]["n"]: r["plan"] for r in best if r["size"]["problem"] == "euler"}
+    for n, nearest in ((2**9, 2**11), (2**15, 2**11), (2**16, 2**20), (2**23, 2**20)):
+        found = gpus.recorded_plan(as_problem("euler"), "tiled", n, "float64")
+        assert asdict(found) == best[nearest]
+
+
+def test_ranks_with_gpus_answer(monkeypatch, capsys):
+    cell = next(gpus.cells(["heat"], ["classic"], ["float32"], [2**11], 1))
+    monkeypatch.setattr(gpus, "world", lambda: Comm(World(1), 0))
+    monkeypatch.setattr(gpus, "find_device", lambda _: SIMULATOR)
+    monkeypatch.setattr(gpus.nccl, "take_gpu", lambda number: None)
+    monkeypatch.setattr(gpus, "seconds_together", lambda *_: [cell[-1] * 1e-6])
+    monkeypatch.setattr(sys, "argv", ["-c", json.dumps([1, [cell]])])
+    gpus.answer()
+    told = capsys.readouterr().out.removeprefix(ranks.ANSWER)
+    assert json.loads(told) == pytest.approx([1e-6])
+    monkeypatch.setattr(sys, "argv", ["-c", json.dumps([2, []])])
+    with pytest.raises(RuntimeError, match="1 ranks of 2: mpiexec is not of mpi4py's MPI"):
+        gpus.answer()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)

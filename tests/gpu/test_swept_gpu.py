@@ -8,6 +8,7 @@ from dgbook import swept
 from dgbook.gpu import device
 from dgbook.swept import exact, reference
 from dgbook.swept.kernels.mail import make_receive, make_send
+from dgbook.swept.parts import PART_SCHEMES
 from dgbook.swept.plan import SCHEMES, Shape
 from dgbook.swept.problem import PROBLEMS, as_problem
 
@@ -45,6 +46,22 @@ def test_schemes_against_the_reference(name, scheme, dtype, threads, n):
         expected = reference.run(problem, u.astype(np.float64), steps)
         assert found.dtype == dtype
         assert np.abs(found - expected).max() < tolerance(expected, steps, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("scheme", PART_SCHEMES)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_parts_are_one_part_to_the_last_bit(name, scheme, dtype):
+    """On one GPU, with copies in the recording; on several see test_parallel_gpu.py."""
+    problem, n = as_problem(name), 3 * 2**10
+    u = state(problem, n, dtype)
+    plans = {"classic": swept.Plan(64, 2), "tiled": swept.Plan(64, 4, 4)}
+    plan = plans.get(PART_SCHEMES[scheme], swept.Plan(128))
+    s = swept.Parts(problem, scheme, n, dtype, GPU, plan, 3, launches=1 + (scheme == "deep"))
+    for cycles in (3, 80):
+        steps = cycles * s.steps_between_results
+        expected = swept.run(problem, "classic", n, steps, dtype, GPU, initial=u)
+        assert np.array_equal(s.run(u, steps), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

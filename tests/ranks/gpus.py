@@ -6,8 +6,11 @@ import numpy as np
 from mpi4py import MPI
 from parallel_cases import DT, case, mesh_of, start, whole
 
-from dgbook import parallel
+from dgbook import hdg, parallel, swept
 from dgbook.gpu import nccl
+from dgbook.hdg.preconditioner import coarse_space
+from dgbook.mesh import box
+from dgbook.swept.parts import PART_SCHEMES
 
 COMM = MPI.COMM_WORLD
 KINDS = [
@@ -38,6 +41,23 @@ for family, settings, traces in KINDS:
         else:
             np.testing.assert_allclose(found, expected, atol=1e-12 * np.abs(u).max())
         print(family, settings, traces, "agree", file=sys.stderr, flush=True)
+for name in ("heat", "ks", "euler"):
+    u = swept.Solver(name, "classic", 2**12).initial()
+    for scheme, how in PART_SCHEMES.items():
+        plan = swept.Plan(64, 4, 4) if how == "tiled" else swept.Plan(128)
+        points = swept.Parts(name, scheme, 2**12, device="cuda", threads=plan, comm=COMM)
+        steps = 80 * points.steps_between_results
+        found, one = points.run(u, steps), swept.run(name, "classic", 2**12, steps, initial=u)
+        np.testing.assert_array_equal(found, one)
+        if COMM.Get_rank() == 0:
+            print(name, scheme, "agree", file=sys.stderr, flush=True)
+problem = hdg.Poisson(lambda x, y: [1 + x * y], lambda x, y: [0 * x])
+system = hdg.assemble(problem, box((8, 8)), 3, device="cpu")
+space, x = coarse_space(system.discretization), []
+for where in (None, parallel.NcclRanks(COMM)):
+    linear = hdg.Gmres("cuda", restart=100, tolerance=1e-10, transport=where)
+    x.append(linear.solve(system.matrix, system.rhs, space).x)
+np.testing.assert_allclose(x[1], x[0], rtol=0, atol=1e-8 * np.abs(x[0]).max())
 done = COMM.gather(COMM.Get_rank())
 if done:
     print("ranks", *done, "agreed", flush=True)

@@ -6,11 +6,14 @@ import numpy as np
 from mpi4py import MPI
 from parallel_cases import DT, REFERENCE, STEPS, by_rows, case, in_parts, mesh_of, start, whole
 
-from dgbook import hdg, parallel
+from dgbook import hdg, parallel, swept
 from dgbook.euler.solver import FlowError
+from dgbook.hdg.preconditioner import coarse_space
 from dgbook.mesh import box
 from dgbook.parallel import solver as parallel_solver
 from dgbook.parallel import transport
+from dgbook.swept import reference as sweeps
+from dgbook.swept.parts import PART_SCHEMES
 
 COMM = MPI.COMM_WORLD
 FAMILIES = ("linear", "maxwell", "nodal", "bernstein", "euler")
@@ -102,6 +105,36 @@ def solve():
     np.testing.assert_allclose(x[1], x[0], rtol=0, atol=1e-8 * np.abs(x[0]).max())
 
 
+def solve_by_kernels():
+    """The same in the simulator, as on GPUs; and without the others' sums it is another x."""
+    problem = hdg.Poisson(lambda x, y: [1 + x], lambda x, y: [x * y])
+    system = hdg.assemble(problem, box((2, 1)), 1, device="reference")
+    space = coarse_space(system.discretization)
+    for ranks, right in ((parallel.MpiRanks, True), (OwnSums, False)):
+        linear = hdg.Gmres("simulator", restart=8, max_iterations=8, transport=ranks(COMM))
+        x = linear.solve(system.matrix, system.rhs, space).x
+        expected = hdg.solver.direct(system.matrix, system.rhs)
+        assert (np.abs(x - expected).max() < 1e-6 * np.abs(expected).max()) == right
+
+
+class OwnSums(transport.MpiRanks):
+    """Forgets that others have a part of a sum, too."""
+
+    def add_up(self, array, device):
+        pass
+
+
+def sweep():
+    """Points in parts, in a rod and in a ring, where each rank is on both sides of the other."""
+    plans = {"classic": swept.Plan(4), "tiled": swept.Plan(16, 2, 2), "shared": swept.Plan(8)}
+    for name in ("heat", "ks"):
+        for scheme, how in PART_SCHEMES.items():
+            s = swept.Parts(name, scheme, 64, device="simulator", threads=plans[how], comm=COMM)
+            u, steps = s.initial(), 3 * s.steps_between_results
+            expected = sweeps.run(s.problem, u, steps)
+            assert np.array_equal(s.run(u, steps), expected) and not np.array_equal(u, expected)
+
+
 def refuse():
     """Without a wait the state is another one."""
     mesh, make, _, u, expected = problem("maxwell")
@@ -115,7 +148,9 @@ agree()
 agree_on_cores()
 measure()
 solve()
+solve_by_kernels()
+sweep()
 refuse()
 done = COMM.gather(f"rank {COMM.Get_rank()}")
 if done:
-    print(*done, "agreed, measured, solved, refused", flush=True)
+    print(*done, "agreed, measured, solved, swept, refused", flush=True)

@@ -34,7 +34,7 @@ def ranks(count, *command, cwd=ROOT):
 def test_two_ranks_have_the_bits_of_one():
     out, err, code = ranks(2, ROOT / "tests/ranks/program.py")
     assert code == 0, err
-    assert out == "rank 0 rank 1 agreed, measured, solved, refused\n"
+    assert out == "rank 0 rank 1 agreed, measured, solved, swept, refused\n"
 
 
 STOPPED = """

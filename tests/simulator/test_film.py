@@ -225,7 +225,7 @@ def test_rounds_of_a_long_loop_are_left_out():
     rows = film(long, 1, 1, np.zeros(40, f4), alt=ALT).rows
     assert [r.text.strip() for r in rows if r.line == 5] == ["for m in range(40,):"]
     labels = [r.label for r in fold(rows, first=2, most=5) if r.line == 8]
-    assert labels == ["m = 0", "m = 1", "37 more", "m = 39"]
+    assert labels == ["m = 0", "m = 1", "37 more rounds", "m = 39"]
     assert len(fold(rows, first=2, most=40)) == len(rows) and rows[0].text.endswith("f4(0)")
 
 
@@ -271,3 +271,56 @@ def test_the_line_at_which_a_film_opens():
     assert (first(), first(opens_at="j = "), first(opens_at="total = ")) == (0, 1, 5)
     with pytest.raises(ValueError, match="opens_at = 'lift'; no line that ran has this in it"):
         first(opens_at="lift")
+
+
+@jit
+def thirds(u, new):
+    """Six threads, of which two have a third round, and rounds that hold a loop."""
+    flux = cuda.shared.array(14, f4)
+    i = cuda.threadIdx.x
+    for p in range(i, 14, 6):
+        a = p // 2
+        plus = u[a]
+        flux[p] = plus - u[p]
+    cuda.syncthreads()
+    for d in range(3):
+        total = f4(0)
+        for m in range(3):
+            total += flux[m]
+        new[d * 6 + i] = total
+
+
+def test_rounds_like_the_first_are_left_out_and_others_are_not():
+    shown = film(thirds, 1, 6, np.arange(14.0), np.zeros(18), alt=ALT)
+    listed = fold(shown.rows, first=2, most=5)
+    assert [r.label for r in listed if r.kind == "fold"] == [
+        "the same for p = 6",  # in p = 12 only two threads take part
+        "the same for d = 1, 2",
+    ]
+    last = [r for r in listed if r.line == 9 and r.kind == "sw"][-1]
+    assert sorted(last.cells) == [0, 1]
+    hidden = [r for fold_row in listed for r in fold_row.hidden]
+    assert len(listed) - 2 + len(hidden) == len(shown.rows)
+    assert {id(r) for r in listed + hidden} >= {id(r) for r in shown.rows}
+    # What the second round writes is written when the player comes behind it.
+    spec = shown.player().html
+    assert '"fills":{"0":{"flux":[6]},"1":{"flux":[7]}' in spec.replace(" ", "")
+    still = shown.still().html
+    assert "⋮ the same for p = 6" in still and "p = 12" in still
+
+
+def test_a_race_keeps_its_round():
+    @jit
+    def late(u, new):
+        s = cuda.shared.array(4, f4)
+        i = cuda.threadIdx.x
+        for d in range(3):
+            a = i + d
+            b = a % 4
+            s[i] = u[b]
+            if d == 1:
+                new[i] = s[b]
+
+    made = film(late, 1, 4, np.ones(4), np.zeros(4), alt=ALT)
+    assert made.log.clash is not None
+    assert any(r.label == "d = 1" for r in fold(made.rows, 2, 5, [made.log.clash.step]))

@@ -14,6 +14,7 @@ from dgbook.hdg.kernels.arnoldi import TOGETHER
 from dgbook.hdg.krylov import Gmres, KernelSpace, Space
 from dgbook.hdg.solver import direct
 from dgbook.mesh import box
+from dgbook.parallel import OneProcess
 
 SIMULATOR = device("simulator")
 
@@ -51,6 +52,20 @@ def test_a_coarse_level(monkeypatch):
         found.append(linear.solutions[0])
     assert found[0].iterations == found[1].iterations > 2
     np.testing.assert_allclose(found[0].x, found[1].x, atol=1e-12)
+
+
+def test_parts():
+    """Cut in two, with copies between them, and a coarse level for both."""
+    pytest.importorskip("pymetis")
+    problem = hdg.Poisson(lambda x, y: [1 + x], lambda x, y: [x * y])
+    system = hdg.assemble(problem, box((2, 1)), 1, device="reference")
+    space = preconditioner.coarse_space(system.discretization)
+    found = []
+    for transport in (None, OneProcess(2)):
+        linear = Gmres("simulator", restart=12, tolerance=1e-3, transport=transport)
+        found.append(linear.solve(system.matrix, system.rhs, space))
+    assert found[0].iterations == found[1].iterations > 2
+    np.testing.assert_allclose(found[1].x, found[0].x, atol=1e-12)
 
 
 # -- a sparse product ----------------------------------------------------------------------------

@@ -163,13 +163,13 @@ def test_on_a_gpu_every_measurement_is_live_beside_the_record(
     monkeypatch.setattr(plot, "show", lambda figure, alt: figures.append(figure))
     found = lesson(tmp_path / "lesson.py")
     assert len(found["mine"]) == 4 and all(value for rung in found["mine"] for value in rung)
-    # What is drawn and not measured: a chain, loads in flight, and a column in the banks.
+    # What is drawn and not measured: a chain.
     badges = [
         {text.get_text().split("  ")[0] for ax in figure.axes for text in ax.texts}
         for figure in figures
     ]
     measured = [found for found in badges if "RECORDED" in found]
-    assert len(figures) - len(measured) == 3
+    assert len(figures) - len(measured) == 1
     assert all("LIVE" in found for found in measured) and len(measured) == 11
     # A T4 has no tensor cores for these precisions.
     dotted = [line for line in figures[-1].axes[0].lines if line.get_linestyle() == ":"]

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from dgbook.acoustics.kernels.fused import make_fused
+from dgbook.acoustics.kernels.local import make_local
 from dgbook.acoustics.plan import Shape
 from dgbook.acoustics.reference import Operator
+from dgbook.element import NodalElement
 from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
@@ -24,6 +26,8 @@ from dgbook.nodal.fused import (
     lift_of_faces,
     macros,
 )
+from dgbook.nodal.local import Clusters
+from dgbook.nodal.local_device import LocalStage
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 
@@ -58,6 +62,16 @@ def boundary(operator: Operator) -> np.ndarray:
     k, f = operator.trace.boundary_faces.T
     outward = -np.concatenate([-G.sum(axis=1, keepdims=True), G], axis=1) * J[:, None, None]
     return np.concatenate([operator.mirrors, outward[k, f]], axis=1)
+
+
+def components(operator: Operator, elements: np.ndarray) -> np.ndarray:
+    """Matrices from p and v to p and J grad r_i . v of elements, (elements, 4, 4) float64."""
+    mesh = operator.mesh
+    x = map_derivatives(mesh.vertices, mesh.elements[elements])
+    matrices = np.zeros((len(elements), 4, 4))
+    matrices[:, 0, 0] = 1
+    matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
+    return matrices
 
 
 def _map(operator: Operator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -137,12 +151,7 @@ class FusedLauncher(NodalStage):
 
     def components(self, elements: np.ndarray) -> np.ndarray:
         """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
-        mesh = self.operator.mesh
-        x = map_derivatives(mesh.vertices, mesh.elements[elements])
-        matrices = np.zeros((len(elements), 4, 4))
-        matrices[:, 0, 0] = 1
-        matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
-        return matrices
+        return components(self.operator, elements)
 
     def _in_element(self) -> tuple[int, np.ndarray]:
         shape = self.shape
@@ -176,3 +185,43 @@ def _as_threads_hold_them(matrix: np.ndarray) -> np.ndarray:
     full = np.pad(matrix, [*((0, 0),) * (matrix.ndim - 1), (0, -Np % TILE)])
     tiles = full.reshape(*matrix.shape[:-1], -1, 2, TILE // 2)
     return tiles.swapaxes(-1, -2).reshape(full.shape)
+
+
+# ------------------------------------------------------------------------------ local time steps
+
+
+@lru_cache(maxsize=64)
+def local_kernel(shape: Shape, plan: FusedPlan) -> Kernel:
+    """The kernel, compiled once for equal arguments."""
+    return make_local(shape, plan)
+
+
+class LocalLauncher(LocalStage):
+    """Taylor steps in clusters, of fluxes of rank 1; components are those of `FusedLauncher`.
+
+    Parameters
+    ----------
+    operator : Operator
+        In either basis.
+    device : Device
+        "cuda" or "simulator".
+    clusters : Clusters
+    """
+
+    def __init__(self, operator: Operator, device: Device, clusters: Clusters) -> None:
+        shape = Shape(operator.order, operator.weights.dtype.name)
+        element = NodalElement(3, operator.order)
+        super().__init__(operator, device, shape, clusters, element, shape.size)
+
+    def _kernel(self, plan: FusedPlan) -> Kernel:
+        return local_kernel(self.shape, plan)
+
+    def _described(self) -> tuple[np.ndarray, np.ndarray]:
+        return geometry(self.operator), boundary(self.operator)
+
+    def _derivative(self) -> np.ndarray:
+        return -self.element.derivative
+
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 4, 4) float64."""
+        return components(self.operator, elements)

@@ -62,6 +62,37 @@ def make_incident(Nfp, shape, dtype):
     return incident
 
 
+def make_incident_integral(Nfp, shape, dtype):
+    """Kernel for the integral of g over steps that end with a tick.
+
+    As `make_incident`, of the first `count` nodes. On face number j it
+    is a step of 2^cluster[j] dt that ends with the tick, (tick + 1) dt
+    after clock[0]. Gauss's points are in the interval from -1, the
+    beginning of the step, to 0.
+    """
+    real, signal_at = np.dtype(dtype).type, make_signal(shape)
+
+    @jit
+    def incident_integral(
+        faces, cluster, count, phase, amplitude, points, weights, clock,
+        tick, dt, parameter, data
+    ):  # fmt: skip
+        i = cuda.grid(1)
+        if i < count:
+            h = dt * (1 << cluster[i // Nfp])
+            s = clock[0] + (tick + 1) * dt - phase[i]
+            signal = 0.0
+            for q in range(points.size):
+                at = s + points[q] * h
+                signal += weights[q] * signal_at(at, parameter)
+            place = faces[i // Nfp] * Nfp + i % Nfp
+            for f in range(6):
+                g = amplitude[f] * real(h * signal)
+                data[f * (data.size // 6) + place] = g
+
+    return incident_integral
+
+
 def make_incident_points(Nfp, shape, dtype, faces_of_block):
     """Kernel for g on the same faces, at Bernstein control points.
 

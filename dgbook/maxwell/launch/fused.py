@@ -12,7 +12,8 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.maxwell.kernels.fused import make_fused
-from dgbook.maxwell.plan import FusedShape
+from dgbook.maxwell.kernels.local import make_local
+from dgbook.maxwell.plan import FusedShape, LocalShape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
 from dgbook.mesh.geometry import map_derivatives
@@ -25,8 +26,11 @@ from dgbook.nodal.fused import (
     lift_of_faces,
     macros,
 )
+from dgbook.nodal.local import Clusters
+from dgbook.nodal.local_device import LocalStage
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
+LOCAL_SOURCE = Path(__file__).parents[1] / "kernels" / "local" / "kernel.cu"
 
 
 # ---------------------------------------------------------------------------------------- arrays
@@ -229,3 +233,53 @@ class FusedLauncher(NodalStage):
             for half, x in zip((0, 3), self._bases(self.order[places]), strict=True)
         ]
         return np.moveaxis(np.concatenate(halves, axis=-1), -1, -3)
+
+
+# ------------------------------------------------------------------------------ local time steps
+
+
+@lru_cache(maxsize=64)
+def local_kernel(shape: LocalShape, plan: FusedPlan) -> Kernel | CudaKernel:
+    """The kernel, compiled once for equal arguments."""
+    if plan.language == "numba":
+        return make_local(shape, plan)
+    special = {"MATERIALS": int(shape.materials), "KEEP": 1, "ORDER": shape.order}
+    return load(LOCAL_SOURCE, "taylor", macros(plan, shape) | special)
+
+
+class LocalLauncher(LocalStage):
+    """Taylor steps in clusters, of the upwind flux; components are those of `FusedLauncher`.
+
+    Parameters
+    ----------
+    operator : Operator
+        In either basis.
+    device : Device
+        "cuda" or "simulator".
+    clusters : Clusters
+    """
+
+    languages = ("cuda", "numba")
+
+    def __init__(self, operator: Operator, device: Device, clusters: Clusters) -> None:
+        element, dtype = operator.element, operator.lift.dtype.name
+        shape = LocalShape(element.order, dtype, has_materials(operator))
+        super().__init__(operator, device, shape, clusters, element, 6 * shape.even_Np)
+
+    def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
+        return local_kernel(self.shape, plan)
+
+    def _described(self) -> tuple[np.ndarray, np.ndarray]:
+        return geometry(self.operator), boundary(self.operator)
+
+    def _tangents(self) -> np.ndarray:
+        return tangents()
+
+    def _shared_bytes(self, plan: FusedPlan) -> int:
+        if plan.language == "numba":
+            return super()._shared_bytes(plan)
+        return self.shape.shared_bytes(plan)
+
+    def components(self, elements: np.ndarray) -> np.ndarray:
+        """What a state holds of the fields in some elements, (elements, 6, 6) float64."""
+        return components(*bases(self.operator, elements))

@@ -75,3 +75,23 @@ def make_classic_rows(problem, stage, points, dtype):
             substep(u, new, g, n)
 
     return classic_rows
+
+
+def make_classic_range(problem, stage, points, dtype):
+    """Kernel like that of `make_classic_rows`, for a range of points.
+
+    It updates those from `first` to `last` - 1, both multiples of
+    `points`. The edge of a part is updated apart from its interior, so
+    that it can travel meanwhile.
+    """
+    fields = len(problem.fields)
+    substep = make_substep(problem, stage, points, np.dtype(dtype).type)
+
+    @jit
+    def classic_range(u, new, first, last):
+        n = np.int32(u.size // fields)
+        g = np.int32(first + cuda.grid(1) * points)
+        if g < last:
+            substep(u, new, g, n)
+
+    return classic_range

@@ -7,7 +7,8 @@ from page_code import blank_verdict
 
 pytest.importorskip("pymetis")
 LESSON = "11c_when_one_gpu_is_not_enough"
-IMPORTS = "import numpy as np\n"
+IMPORTS = "import importlib.util\nimport subprocess\nimport sys\nimport numpy as np\n"
+PACKED, DONE = "side.wait_event(packed)", "main.wait_event(done)"
 OWN, OTHERS = "owner == part", "owner[near] != part"
 TANGENTIAL = "E - np.outer(E @ n, n)"
 GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
@@ -29,6 +30,13 @@ GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
         ("pack", ("True", FIELD), "stopped", "node"),
         ("pack", (GUARD, "i % 3"), "wrong", "of `buffer` are wrong"),
         ("pack", (GUARD, "i % 6 // 3"), "wrong", "of `buffer` are wrong"),
+        ("advance", (), "blank", "in lines 7, 17"),
+        ("advance", (PACKED, DONE), "right", "all 16 values"),
+        ("advance", ("pass", DONE), "wrong", "left before it was packed"),
+        ("advance", (PACKED, "pass"), "wrong", "before the edge was done"),
+        ("advance", ("main.wait_event(packed)", DONE), "wrong", "left before it was packed"),
+        ("advance", (PACKED, "side.wait_event(done)"), "wrong", "before the edge was done"),
+        ("advance", (DONE, DONE), "stopped", "done"),
         ("stage", ("exchange + t0 + t1 * edge",), "right", ""),
         ("stage", ("exchange + t1 * edge",), "wrong", "kernel of its own"),
         ("stage", ("exchange",), "wrong", ""),

@@ -10,7 +10,7 @@ IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_functi
 WAIT, NONE = "cuda.syncthreads()", "pass"
 ONCE = "(launch + trip + level)"
 FIT = "65536 // (registers * threads)"
-WAVE = f"132 * threads * min({FIT}, 2048 // threads)"
+BLOCKS, POINTS = f"min({FIT}, 2048 // threads)", "132 * blocks * threads"
 
 
 @pytest.mark.parametrize(
@@ -34,21 +34,28 @@ WAVE = f"132 * threads * min({FIT}, 2048 // threads)"
         (TALK, "gain", (f"{ONCE} / (2 * level)",), "wrong", "7.734"),
         (TALK, "gain", ("launch / (2 * level + launch / h)",), "wrong", ""),
         (SCHEMES, "steps_per_launch", ("B // (2 * r * S)",), "right", ""),
-        (SCHEMES, "steps_per_launch", ("B // 8",), "wrong", ""),
-        (SCHEMES, "steps_per_launch", ("B // (4 * r)",), "wrong", ""),
-        (SCHEMES, "steps_per_launch", ("B // (4 * S)",), "wrong", ""),
+        (SCHEMES, "steps_per_launch", ("B // (r * S)",), "wrong", "both of its sides"),
+        (SCHEMES, "steps_per_launch", ("B // (2 * r)",), "wrong", "several of them"),
+        (SCHEMES, "steps_per_launch", ("B // (2 * S)",), "wrong", "How many points"),
         (SCHEMES, "repeats", ("T / (T - 2 * r * S * k)",), "right", ""),
         (SCHEMES, "repeats", ("T / (T - r * S * k)",), "wrong", "two ends"),
         (SCHEMES, "repeats", ("1 - 2 * r * S * k / T",), "wrong", "over"),
         (SCHEMES, "repeats", ("2 * r * S * k / T",), "wrong", "margin"),
-        (SCHEMES, "repeats", ("T / (T - 2 * r * k)",), "wrong", "two ends"),
-        (SCHEMES, "points_per_wave", (WAVE,), "right", ""),
-        (SCHEMES, "points_per_wave", ("132 * 65536 // registers",), "wrong", "67584"),
-        (SCHEMES, "points_per_wave", ("132 * 2048",), "wrong", "67584"),
-        (SCHEMES, "points_per_wave", (f"132 * ({FIT})",), "wrong", "67584"),
-        (SCHEMES, "points_per_wave", (f"132 * threads * ({FIT})",), "wrong", "270336"),
+        (SCHEMES, "repeats", ("T / (T - 2 * r * k)",), "wrong", "several substeps"),
+        (SCHEMES, "points_per_wave", (BLOCKS, POINTS), "right", ""),
+        (SCHEMES, "points_per_wave", (FIT, POINTS), "wrong", "so many threads"),
+        (
+            SCHEMES,
+            "points_per_wave",
+            ("0", "132 * min(65536 // registers, 2048)"),
+            "wrong",
+            "as a whole",
+        ),
+        (SCHEMES, "points_per_wave", ("2048 // threads", POINTS), "wrong", "67584"),
+        (SCHEMES, "points_per_wave", (BLOCKS, "132 * blocks"), "wrong", "253440"),
         (SCHEMES, "warp_diamond", ("even", "even", "odd", "odd"), "right", "all 128 values"),
-        (SCHEMES, "warp_diamond", ("odd", "odd", "even", "even"), "wrong", "of `new` are wrong"),
+        (SCHEMES, "warp_diamond", ("odd", "odd", "even", "even"), "wrong", "in `even` or in `odd`"),
+        (SCHEMES, "warp_diamond", ("t - 1", "t + 1", "t - 1", "t + 1"), "wrong", "by up, down"),
     ],
 )  # fmt: skip
 def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:

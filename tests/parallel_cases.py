@@ -51,6 +51,8 @@ def by_rows(solver: NodalSolver) -> NodalSolver:
         operator = replace(operator, tables=Tables(operator.tables))
     elif not isinstance(solver, acoustics.Solver):
         operator = _viewed(operator, "derivative", "lift")
+        if isinstance(solver, maxwell.Solver) and solver.basis == "bernstein":
+            operator = replace(operator, basis=_viewed(operator.basis, "nodal", "coefficients"))
     else:
         nodal = solver.basis == "nodal"
         names = ("derivative", "lift_matrix") if nodal else ("nodal", "coefficients")

@@ -235,7 +235,7 @@ class NcclRanks(MpiRanks):
         if device.is_host:
             super().add_up(array, device)
         else:
-            device.aside(partial(self.messages.add_up, array))()
+            self.messages.add_up(array, device.stream)
 
 
 class NcclGroup(Connection):

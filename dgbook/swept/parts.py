@@ -304,7 +304,10 @@ class Together:
             inside = one.launches_of(begin, end) if edges else one.launches()
             interiors.append(inside[way])
         start, finish = exchange
-        return edges, [start, *interiors, finish]
+        if self.device.is_host:
+            return edges, [start, *interiors, finish]
+        both = partial(each, interiors), partial(each, exchange)
+        return edges, [partial(self.device.concurrently, *both)]
 
     # -- the swept rule ------------------------------------------------------------------------
 

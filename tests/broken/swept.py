@@ -188,5 +188,6 @@ class SentTooEarly(Together):
     """The exchange begins before the edge is updated."""
 
     def _overlapped(self, way, exchange):
-        edges, (start, *interiors, finish) = super()._overlapped(way, exchange)
-        return [start, finish], [*edges, *interiors]
+        edges, (together,) = super()._overlapped(way, exchange)
+        interiors, _ = together.args
+        return list(exchange), [*edges, interiors]

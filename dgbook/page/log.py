@@ -335,10 +335,17 @@ class _Recorder(simulator.Observer):
         self.arrays: dict[str, Memory] = {}
         self._now: dict[ThreadId, Step] = {}
         self._rounds: dict[ThreadId, dict[int, int]] = {}
+        self._lines = 0  # begun: a statement may have several, and a whole loop only one
 
     def line(self, thread: ThreadId, function: str, line: int, values: Mapping[str, Any]) -> None:
         if function != self.source.name:
             return
+        self._lines += 1
+        if len(self.steps) >= MOST_STEPS or self._lines >= 2 * MOST_STEPS:
+            raise RuntimeError(
+                f"kernel {self.source.name} has run {MOST_STEPS:,} statements and has not ended: "
+                "its grid is too large to be followed, or a loop of it never ends"
+            )
         at = self.source.statement(line)
         before, last = self._rounds.get(thread, {}), self._now.get(thread)
         if last is not None:
@@ -349,11 +356,6 @@ class _Recorder(simulator.Observer):
         if at in before:
             counts[at] += 1
         self._rounds[thread] = counts
-        if len(self.steps) >= MOST_STEPS:
-            raise RuntimeError(
-                f"kernel {self.source.name} has run {MOST_STEPS:,} statements and has not ended: "
-                "its grid is too large to be followed, or a loop of it never ends"
-            )
         self._now[thread] = Step(thread, at, (*counts.items(), (at, 0)))
         self.steps.append(self._now[thread])
 

@@ -122,7 +122,8 @@ def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
 def test_a_loop_that_never_ends_is_told(answer, monkeypatch):
     """Whatever it waits for, memory or nothing."""
     monkeypatch.setattr("dgbook.page.log.MOST_STEPS", 1000)
-    for endless in ("while True:", "while u[j] < 2:"):
+    loops = ["while True:", "while u[j] < 2:", "while True: m += 1  # all on a line\n    if m:"]
+    for endless in loops:
         found = check(answer("for m in range(Np):", f"m = 0\n    {endless}"), TASK)
         assert found.kind == "stopped" and "a loop of it never ends" in found.words
 

@@ -103,7 +103,7 @@ def add_run_arguments(parser: argparse.ArgumentParser, family: Family) -> None:
         choices=("local",),
         help="local: each element takes time steps of its own, clusters of them twice as long as "
         "the next; pays on graded meshes, on a GPU only on those of several hundred thousand "
-        "elements at low order; where global steps are expected to be faster, those are taken",
+        "elements at low degree; where global steps are expected to be faster, those are taken",
     )
     physics = parser.add_argument_group("the problem")
     physics.add_argument(

@@ -136,12 +136,23 @@ class Costs:
     ----------
     update : float
         A Taylor step of an element.
-    launch : float
-        To begin with a pass over elements, however few they are.
+    tick : float
+        To begin with Taylor steps, however few elements end theirs together.
+    stage : float
+        To begin with a Runge-Kutta stage of all elements.
     """
 
     update: float
-    launch: float
+    tick: float
+    stage: float
+
+    def of_period(self, clusters: Clusters) -> float:
+        """A period of local steps."""
+        return self.update * clusters.updates + self.tick * (clusters.period + 1)
+
+    def of_step(self, K: int, stages: int) -> float:
+        """A global step of K elements."""
+        return stages * (K + self.stage)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +224,7 @@ def choose(
         The longest global step.
     """
     count, _ = steps(0.0, span, global_dt)
-    global_work = count * stages * (mesh.K + costs.launch)
+    global_work = count * costs.of_step(mesh.K, stages)
     best: Choice | None = None
     for share in SHORTER:
         dt = float(limits.min()) * share
@@ -223,8 +234,7 @@ def choose(
         for last in range(int(number.max()) + 1):
             clusters = Clusters(np.minimum(number, last), dt)
             count, longest = steps(0.0, span, clusters.period * dt)
-            passes = clusters.period + 1
-            work = count * (costs.update * clusters.updates + costs.launch * passes)
+            work = count * costs.of_period(clusters)
             if best is None or work < best.work:
                 clusters = replace(clusters, dt=longest / clusters.period)
                 best = Choice(clusters, count, work, global_work)

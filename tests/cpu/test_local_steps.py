@@ -16,8 +16,9 @@ from runs import at_step
 from dgbook import acoustics, linear, maxwell, parallel
 from dgbook.cli.main import main
 from dgbook.element import NodalElement
+from dgbook.lab import records
 from dgbook.lab.measuring import on_cores
-from dgbook.mesh import box, geometric_factors
+from dgbook.mesh import box, geometric_factors, read
 from dgbook.mesh.build import build
 from dgbook.nodal.local import (
     Clusters,
@@ -41,7 +42,7 @@ def _one_core():
 
 
 AIRPLANE = Path(__file__).parents[2] / "chapters" / "meshes" / "aeroplane.msh"
-FREE = Costs(update=1.0, launch=0.0)
+FREE = Costs(update=1.0, tick=0.0, stage=0.0)
 
 
 def pinched(cells, share=0.95):
@@ -122,7 +123,7 @@ def test_costly_launches_and_short_runs_merge_clusters():
     one = choose(mesh, limits, smallest, FREE, 14, 1e-3)
     assert one.clusters.last == 0 and one.count == 1 and one.work == mesh.K
     # Where launches are all that costs, the fewest are those of global steps at full length.
-    dear = choose(mesh, limits, 1.0, Costs(0.0, 1.0), 14, 1e-3)
+    dear = choose(mesh, limits, 1.0, Costs(0.0, 1.0, 1.0), 14, 1e-3)
     assert dear.work == pytest.approx(dear.count * (dear.clusters.period + 1))
     assert dear.clusters.dt == pytest.approx(smallest, rel=0.05)
 
@@ -134,6 +135,73 @@ def test_the_cost_of_a_launch_on_a_gpu_is_known():
     on_gpu.device = replace(on_gpu.device, multiprocessors=132)
     assert on_cores.local_steps(0.5).pays
     assert not on_gpu.local_steps(0.5).pays
+
+
+# Measured on an H200, 14 stages, Maxwell's equations, CUDA C++, stages in the Bernstein basis: a
+# period of local steps and a global step in seconds, a stage in nanoseconds per element when it is
+# launched for 706,108.
+AIRPLANE_COUNTS = (19, 258, 2493, 2011, 1548, 1292, 2)
+WIRE_COUNTS = (1382, 2610, 2336, 1518, 980, 1264)
+FINE_COUNTS = (1458, 105768, 245782, 151186, 90123, 56902, 45607, 9282)
+FINE_COUNTS_2 = (1777, 118822, 242437, 147045, 87904, 55735, 45019, 7369)
+MEASURED = [
+    # order, precision, counts, smallest step, period / s, global step, step / s, stage / ns
+    (3, "float32", AIRPLANE_COUNTS, 4.596e-4, 1.1044e-3, 1.0609e-2, 1.1785e-4, 0.7256),
+    (3, "float32", WIRE_COUNTS, 2.461e-4, 6.2031e-4, 3.9675e-3, 1.3359e-4, 0.7256),
+    (3, "float32", FINE_COUNTS, 2.971e-5, 4.0711e-2, 7.3656e-4, 7.3746e-3, 0.7256),
+    (3, "float64", FINE_COUNTS, 2.971e-5, 8.9923e-2, 7.3656e-4, 1.28316e-2, 1.2406),
+    (2, "float32", FINE_COUNTS_2, 4.414e-5, 1.7434e-2, 1.06203e-3, 3.9610e-3, 0.3779),
+]
+
+
+def gpu_costs(order, dtype, basis):
+    """What steps cost on a GPU of 132 multiprocessors, and numbers of an element."""
+    solver = maxwell.Solver(box((1, 1, 1)), order, dtype, "simulator", basis=basis)
+    solver.device = replace(solver.device, multiprocessors=132)
+    return solver._costs(6 * solver.element.Np)
+
+
+@pytest.mark.parametrize(
+    ("order", "dtype", "counts", "dt", "period", "global_dt", "step", "stage"), MEASURED
+)
+def test_costs_on_a_gpu_are_those_measured(
+    order, dtype, counts, dt, period, global_dt, step, stage
+):
+    """To 15 percent, so that the faster steps are taken, also where the nodal basis is."""
+    clusters, K = Clusters(np.repeat(range(len(counts)), counts), dt), sum(counts)
+    costs, each = gpu_costs(order, dtype, "bernstein"), 1e-9 * stage
+    assert each * costs.of_period(clusters) == pytest.approx(period, rel=0.15)
+    assert each * costs.of_step(K, 14) == pytest.approx(step, rel=0.15)
+    faster = (step / global_dt) / (period / (clusters.period * dt))
+    expected = costs.of_step(K, 14) / global_dt * clusters.period * dt / costs.of_period(clusters)
+    assert (expected > 1) == (faster > 1) == (order == 2)
+    # A stage of the nodal basis takes longer, a Taylor step does not.
+    rows = records.load("maxwell/stage").select(path="fused", order=order, dtype=dtype)
+    each = min(row["seconds_median"] / row["size"]["K"] for row in rows)
+    costs = gpu_costs(order, dtype, "nodal")
+    assert each * costs.of_period(clusters) == pytest.approx(period, rel=0.15)
+
+
+@pytest.mark.parametrize(("basis", "gain"), [("bernstein", 0.296), ("nodal", 0.296 * 1.45)])
+def test_a_gpu_takes_global_steps_on_the_airplane(basis, gain):
+    """Measured in the Bernstein basis; a nodal stage takes 1.45 times as long (maxwell/bases)."""
+    solver = maxwell.Solver(
+        read(AIRPLANE), 3, "float32", "simulator", boundary="absorbing", method="ndb14", basis=basis
+    )
+    solver.device = replace(solver.device, multiprocessors=132)
+    choice = solver.local_steps(1.0)
+    assert not choice.pays and choice.sentence.startswith("global time steps")
+    assert choice.global_work / choice.work == pytest.approx(gain, rel=0.15)
+
+
+def test_what_python_evaluates_is_added_to_all_launches():
+    given = maxwell.Solver(
+        box((1, 1, 1)), 1, device="simulator", basis="nodal", boundary=lambda *_: np.zeros(6)
+    )
+    free, costs = gpu_costs(1, "float64", "nodal"), given._costs(24)
+    assert costs.update == free.update
+    assert costs.tick - costs.stage == pytest.approx((free.tick - free.stage) / 132)
+    assert costs.stage > 10 * free.stage / 132
 
 
 def test_which_steps_end_with_a_tick():

@@ -99,7 +99,7 @@ def test_a_run_is_watched_and_resumed(monkeypatch):
     """As if launches cost nothing: on so small a mesh global steps are the faster ones."""
     mode = maxwell.exact.BoxMode(1, 1, 1)
     solver = maxwell.Solver(stretched(3, 6.0), 2, device=GPU, method="ndb14")
-    monkeypatch.setattr(solver, "_costs", lambda numbers: Costs(0.1, 0.0))
+    monkeypatch.setattr(solver, "_costs", lambda numbers: Costs(0.1, 0.0, 0.0))
     u = solver.interpolate(lambda x, y, z: mode(x, y, z, 0.2))
     choice = solver.local_steps(0.5)
     assert choice.pays

@@ -93,8 +93,9 @@ def exchange_seconds(machine: Machine, nbytes: float) -> float:
 def stage_seconds(machine: Machine, surface: Surface, face_bytes: float) -> float:
     """Seconds of a stage of the largest part, with exchanges beside the interior.
 
-    Traces are packed first. Then either all elements together take longest, or the way of the edge,
-    which waits for the exchange and for the unpacking before it is computed.
+    It is one of many: traces for the next stage are packed as soon as the edge has them. So either
+    all elements together take longest, or the way from an edge to the next one: packing, the
+    exchange, unpacking, and the next edge itself.
 
     Parameters
     ----------
@@ -106,10 +107,10 @@ def stage_seconds(machine: Machine, surface: Surface, face_bytes: float) -> floa
     computing = alone_seconds(machine, surface.largest)
     waiting = (
         exchange_seconds(machine, surface.most_faces * face_bytes)
-        + machine.launch
+        + 2 * machine.launch
         + alone_seconds(machine, surface.largest_edge)
     )
-    return machine.launch + max(computing, waiting)
+    return max(computing, waiting)
 
 
 def efficiency(machine: Machine, surface: Surface, face_bytes: float) -> float:

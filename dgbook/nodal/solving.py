@@ -273,8 +273,6 @@ class NodalSolver(ABC):
         ValueError
             If the times or the step are not finite or not in order, u has another shape or is not
             finite, `every` is not positive, or there are no local steps for this problem.
-        RuntimeError
-            For local steps on a GPU, which has no kernels for them.
         BlowUpError
             If a state is not finite, or has an energy that it cannot have.
         """

@@ -16,10 +16,12 @@ PROSE = "".join("".join(cell["source"]) for cell in NOTEBOOK)
 
 
 @pytest.fixture(scope="module")
-def tasks():
+def given():
+    """What the cells of the tasks and of likely mistakes define."""
     names = {}
-    exec(next(cell for cell in CELLS if "tasks = {" in cell), names)
-    return names["tasks"]
+    for begins in ("tasks = {", "known = {"):
+        exec(next(cell for cell in CELLS if begins in cell), names)
+    return {"tasks": names["tasks"], "known": names["known"]}
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right
@@ -36,6 +38,7 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
         ("if ...:",): {
             ("if abs(R).max() <= 1 + 1e-10:",): True,
             ("if (abs(R) <= 1 + 1e-10).all():",): True,
+            ("if abs(R).max() <= 1:",): False,
             ("if abs(R).max() > 1 + 1e-10:",): False,
             ("if abs(R).min() <= 1 + 1e-10:",): False,
             ("if abs(R.real).max() <= 1 + 1e-10:",): False,
@@ -67,6 +70,7 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
             ("np.sum(0.5**n)",): True,
             ("np.sum(1 / 2**n)",): True,
             ("np.sum(2**n)",): False,
+            ("np.sum(1 / (1 + n))",): False,
             ("np.sum(0.5 * n)",): False,
             ("np.sum(n)",): False,
             ("np.sum(0.5 ** (n.max() - n))",): False,
@@ -81,7 +85,7 @@ CASES = [
 ]
 
 
-def verdict(folder, tasks, function, blanks=(), answer=()):
+def verdict(folder, given, function, blanks=(), answer=()):
     """What the check of a function says when its blanks are filled in."""
     source = next(cell for cell in CELLS if f"def {function}(" in cell and "check_function" in cell)
     for blank, text in zip(blanks, answer, strict=True):
@@ -90,24 +94,35 @@ def verdict(folder, tasks, function, blanks=(), answer=()):
     *lines, check = source.rstrip().split("\n")
     path = folder / "answer.py"  # a check reads the source
     path.write_text("\n".join([*lines, f"verdict = {check}"]), encoding="utf-8")
-    names = {"np": np, "tasks": tasks, "check_function": check_function}
+    names = {"np": np, "check_function": check_function, **given}
     names["growth"] = lambda z, method: np.polyval(polynomial(method)[::-1], z)
     exec(compile(path.read_text(encoding="utf-8"), path, "exec"), names)
     return names["verdict"]
 
 
 @pytest.mark.parametrize(("function", "blanks", "answer", "right"), CASES)
-def test_a_blank_takes_its_answers_and_no_mistake(tmp_path, tasks, function, blanks, answer, right):
-    found = verdict(tmp_path, tasks, function, blanks, answer)
+def test_a_blank_takes_its_answers_and_no_mistake(tmp_path, given, function, blanks, answer, right):
+    found = verdict(tmp_path, given, function, blanks, answer)
     assert bool(found) == right, found
     assert found.kind == ("right" if right else "wrong"), found
 
 
 @pytest.mark.parametrize("function", ANSWERS)
-def test_an_open_blank_is_called_so_and_its_solution_is_shown(tmp_path, tasks, function):
-    assert verdict(tmp_path, tasks, function).kind == "blank"
+def test_an_open_blank_is_called_so_and_its_solution_is_shown(tmp_path, given, function):
+    assert verdict(tmp_path, given, function).kind == "blank"
     ((_, answers),) = ANSWERS[function].items()
     for text in next(iter(answers)):
         shown = text.strip().removeprefix("+ ").removeprefix("w - ").removeprefix("= ")
         shown = shown.removeprefix("if ").removesuffix(":").removeprefix("n, ")
         assert shown.removeprefix("np.sum(").rstrip(")") in PROSE
+
+
+@pytest.mark.parametrize("function", ANSWERS)
+def test_every_likely_mistake_is_told_what_is_wrong(tmp_path, given, function):
+    said = {
+        verdict(tmp_path, given, function, blanks, answer).words
+        for blanks, answers in ANSWERS[function].items()
+        for answer in answers
+    }
+    unsaid = [hint for hint in given["known"][function] if not any(hint in w for w in said)]
+    assert not unsaid

@@ -5,7 +5,7 @@ function (root, spec) {
     ex: "warp operation", empty: "not written yet", idle: "fetched, not used", old: "touched before"};
   var film = root.querySelector(".dgf-film"), controls = root.querySelector(".dg-controls");
   var slider = controls.querySelector("input[type=range]"), columns = spec.columns.length;
-  var thin = columns > 8, told = columns <= 12, real = spec.real, at = 0, lane = 0, cells = [], now = [], words = {};
+  var thin = columns > 8, told = columns <= 12, real = spec.real, at = 0, lane = 0, cells = [], now = [], words = {}, begun = false, place;
 
   var size = columns > 16 ? " thin hair" : thin ? " thin" : "";
 
@@ -181,6 +181,7 @@ function (root, spec) {
     // A statement's text stands on its first row; a phone has no other.
     for (var n = last; n > 0 && !(spec.rows[n].text && spec.rows[n].line === row.line); n--) {}
     lines[n].classList.add("on");
+    place = lines[cells[n][0].offsetParent ? last : n];
     if (!cells[n][0].offsetParent) { lines[n].children[2].textContent = label(last); }
     now.forEach(function (one, c) {
       var acts = real ? c === column : row.cells[c] !== undefined;
@@ -319,5 +320,15 @@ function (root, spec) {
     });
   }
   window.addEventListener("resize", function () { if (root.isConnected) { draw(); } });
-  return function (frame, positions) { at = Math.min(positions[0], moments().length - 1); draw(); };
+  // The current line stays between the page's head and the controls, while these are in view.
+  function follow() {
+    var bar = controls.getBoundingClientRect();
+    if (bar.top < window.innerHeight && bar.bottom > 0) { place.scrollIntoView({block: "nearest"}); }
+  }
+  return function (frame, positions) {
+    at = Math.min(positions[0], moments().length - 1);
+    draw();
+    if (begun) { follow(); }
+    begun = true;
+  };
 }

@@ -164,6 +164,26 @@ def test_memory_stands_beside_the_lanes_and_knows_what_left_out_rounds_wrote(pag
     assert flux.locator("i.empty").count() == 24
 
 
+def test_the_current_line_stays_in_view_and_a_film_out_of_view_stays_where_it_is(browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 300})
+    threads = film(thirds, 1, 10, np.ones(24, f4), np.zeros(10, f4), alt="Ten threads, 24 words")
+    page.set_content(
+        f'<body style="margin:16px">{threads.player().html}<div style="height:3000px">'
+    )
+    assert page.evaluate("scrollY") == 0
+    page.locator(".dgf-film").focus()
+    for _ in range(int(page.locator("input[type=range]").get_attribute("max"))):
+        page.keyboard.press("ArrowRight")
+        row = page.locator(".dgf-row.on").last.bounding_box()
+        bar = page.locator(".dg-controls").bounding_box()
+        assert 0 <= row["y"] and row["y"] + row["height"] <= bar["y"]
+    assert page.evaluate("scrollY") > 0
+    page.evaluate("scrollTo(0, 2500)")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("scrollY") == 2500
+    page.close()
+
+
 def test_it_plays_once_and_stops_at_the_end(browser):
     page = browser.new_page()
     page.set_content(made(neighbors))

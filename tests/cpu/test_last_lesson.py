@@ -132,7 +132,7 @@ def test_the_chart_ends_where_the_text_says():
     """Nine problems: their ends by their answers, and the numbers in the folded text."""
     names = {}
     chart = next(cell for cell in CELLS if "QUESTIONS = (" in cell)
-    exec(chart[chart.index("QUESTIONS") : chart.index("THEN = (")], names)
+    exec(chart[chart.index("QUESTIONS") : chart.index("(first,)")], names)
     nine = next(cell for cell in CELLS if "NINE = {" in cell)
     exec(nine[: nine.index("fig, ax")], names)
     ends = {name: names["end_of"](yes)[0] for name, yes in names["NINE"].items()}

@@ -25,6 +25,7 @@ from dgbook.nodal.fused import (
 )
 from dgbook.nodal.kernels.taylor import NOWHERE
 from dgbook.nodal.local import Clusters, Layout, ending, given_to, layout, taylor_sums
+from dgbook.nodal.solving import OnDevice
 from dgbook.nodal.trace import WAYS, Trace
 
 Give = Callable[[Any, int, int, Any], None]
@@ -260,7 +261,7 @@ def groups(made: Layout) -> np.ndarray:
     return np.stack([made.cluster, longer, shorter], axis=1)
 
 
-class DeviceLocalSteps:
+class DeviceLocalSteps(OnDevice):
     """Clustered Taylor steps on a device, in one launch per tick and one more per period.
 
     A period is recorded once and replayed, unless functions have to be evaluated by Python between
@@ -304,22 +305,6 @@ class DeviceLocalSteps:
         for c in range(last + 1):
             self.given.integrate(c, t + (tick + 1) * dt, 2**c * dt)
         self.data[:] = self.launcher.device.array(self.given.data.ravel())
-
-    def download(self) -> np.ndarray:
-        """The state as nodal values."""
-        return self.launcher.download(self.state)
-
-    def raw(self) -> np.ndarray:
-        """The state in the launcher's layout."""
-        return self.launcher.device.to_numpy(self.state)
-
-    def restore(self, raw: np.ndarray) -> None:
-        """Replace the state by what `raw` returned."""
-        self.state[:] = self.launcher.device.array(raw)
-
-    def squares(self) -> float:
-        """The sum of squares of the state in the launcher's layout, in fp64."""
-        return self.launcher.device.sum_of_squares(self.state)
 
 
 def period(

@@ -564,7 +564,37 @@ class EnergyWatch(Watch):
         self.time = march.time
 
 
-class DeviceStepper(ABC):
+class OnDevice:
+    """What has a state on a device, in the layout of its launcher.
+
+    Attributes
+    ----------
+    launcher : object with `device` and `download`
+    state : array of the device
+        The newest one.
+    """
+
+    launcher: Any
+    state: Any
+
+    def download(self) -> np.ndarray:
+        """The newest state as a NumPy array."""
+        return self.launcher.download(self.state)
+
+    def raw(self) -> np.ndarray:
+        """The newest state in the launcher's layout."""
+        return self.launcher.device.to_numpy(self.state)
+
+    def restore(self, raw: np.ndarray) -> None:
+        """Replace the newest state by what `raw` returned."""
+        self.state[:] = self.launcher.device.array(raw)
+
+    def squares(self) -> float:
+        """The sum of squares of the newest state in the launcher's layout, in fp64."""
+        return self.launcher.device.sum_of_squares(self.state)
+
+
+class DeviceStepper(OnDevice, ABC):
     """Time steps on a device, recorded once and replayed where no Python has to run between.
 
     A kernel that reads neighbors and writes the new state in one pass writes it beside the old
@@ -621,22 +651,6 @@ class DeviceStepper(ABC):
     def state(self) -> Any:
         """The newest state, on the device."""
         return self.states[self.current]
-
-    def download(self) -> np.ndarray:
-        """The newest state as a NumPy array."""
-        return self.launcher.download(self.state)
-
-    def raw(self) -> np.ndarray:
-        """The newest state in the launcher's layout."""
-        return self.launcher.device.to_numpy(self.state)
-
-    def restore(self, raw: np.ndarray) -> None:
-        """Replace the newest state by what `raw` returned."""
-        self.state[:] = self.launcher.device.array(raw)
-
-    def squares(self) -> float:
-        """The sum of squares of the newest state in the launcher's layout, in fp64."""
-        return self.launcher.device.sum_of_squares(self.state)
 
 
 def check_number(dt: float | str | None) -> None:

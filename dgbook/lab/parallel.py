@@ -245,13 +245,24 @@ def answers(gpus: int, asked: Sequence[Any]) -> Iterable[Any]:
     return on_ranks(gpus, program, [gpus, asked], LIMIT)
 
 
-def answer() -> None:
-    """What each of those ranks does: asked on its command line, the first tells what it took."""
+def asked_rank() -> tuple[Any, Device, list[Any]]:
+    """Of a rank that `on_ranks` has started: its communicator, its own GPU, and what it is asked.
+
+    Raises
+    ------
+    RuntimeError
+        If there are not as many ranks as were started.
+    """
     comm, (gpus, asked) = world(), json.loads(sys.argv[1])
     if comm.Get_size() != gpus:
         raise RuntimeError(f"{comm.Get_size()} ranks of {gpus}: mpiexec is not of mpi4py's MPI")
     nccl.take_gpu(comm.Get_rank())
-    device = find_device("cuda")
+    return comm, find_device("cuda"), asked
+
+
+def answer() -> None:
+    """What each of those ranks does: asked on its command line, the first tells what it took."""
+    comm, device, asked = asked_rank()
     messages = nccl.connected(comm) if any(what == "exchange" for what, *_ in asked) else None
     for what, *how in asked:
         if what == "exchange":

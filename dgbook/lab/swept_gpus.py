@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import lru_cache
@@ -11,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from dgbook.gpu import Device, nccl
-from dgbook.gpu import device as find_device
+from dgbook.gpu import Device
 from dgbook.gpu.timing import Timing
 from dgbook.lab import records
 from dgbook.lab.measuring import Rows
-from dgbook.lab.parallel import gpu_counts, seconds_together
-from dgbook.lab.rivals.swept import on_ranks, tell, world
+from dgbook.lab.parallel import asked_rank, gpu_counts, seconds_together
+from dgbook.lab.rivals.swept import on_ranks, tell
 from dgbook.lab.session import Session, Subject
 from dgbook.lab.swept import state, steps_of_a_call
 from dgbook.parallel.transport import NcclRanks, Transport
@@ -108,11 +105,8 @@ def answers(gpus: int, asked: list[Cell]) -> Iterable[list[float]]:
 
 def answer() -> None:
     """What each of those ranks does: asked on its command line, the first tells seconds a step."""
-    comm, (gpus, asked) = world(), json.loads(sys.argv[1])
-    if comm.Get_size() != gpus:
-        raise RuntimeError(f"{comm.Get_size()} ranks of {gpus}: mpiexec is not of mpi4py's MPI")
-    nccl.take_gpu(comm.Get_rank())
-    device, transport = find_device("cuda"), NcclRanks(comm) if gpus > 1 else None
+    comm, device, asked = asked_rank()
+    transport = NcclRanks(comm) if comm.Get_size() > 1 else None
     for cell in asked:
         seconds = seconds_per_step(comm, transport, device, cell)
         if comm.Get_rank() == 0:

@@ -15,7 +15,7 @@ from dgbook.cli import swept as bench
 from dgbook.cli.main import main
 from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
-from dgbook.lab import measuring, records, reproduce
+from dgbook.lab import measuring, parallel, records, reproduce
 from dgbook.lab import swept as measure
 from dgbook.lab import swept_gpus as gpus
 from dgbook.lab.diagram import profiles
@@ -315,9 +315,9 @@ def test_plans_of_parts_are_those_of_the_record():
 
 def test_ranks_with_gpus_answer(monkeypatch, capsys):
     cell = next(gpus.cells(["heat"], ["classic"], ["float32"], [2**11], 1))
-    monkeypatch.setattr(gpus, "world", lambda: Comm(World(1), 0))
-    monkeypatch.setattr(gpus, "find_device", lambda _: SIMULATOR)
-    monkeypatch.setattr(gpus.nccl, "take_gpu", lambda number: None)
+    monkeypatch.setattr(parallel, "world", lambda: Comm(World(1), 0))
+    monkeypatch.setattr(parallel, "find_device", lambda _: SIMULATOR)
+    monkeypatch.setattr(parallel.nccl, "take_gpu", lambda number: None)
     monkeypatch.setattr(gpus, "seconds_together", lambda *_: [cell[-1] * 1e-6])
     monkeypatch.setattr(sys, "argv", ["-c", json.dumps([1, [cell]])])
     gpus.answer()

@@ -296,7 +296,8 @@ def within_limit(name: str, case: Case, d: Discretization) -> dict[str, Any] | N
     program = "from dgbook.lab import hdg_solve; hdg_solve.answer()"
     # SciPy's rivals get one core: NumPy would share products among all that are too small for it.
     # Ours gets all; Numba's threads sleep while they wait, since NumPy's have the cores then.
-    cores = {"OMP_WAIT_POLICY": "passive"} if name == "cores" else {"OMP_NUM_THREADS": "1"}
+    one = dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    cores = {"OMP_WAIT_POLICY": "passive"} if name == "cores" else one
     done = subprocess.run(
         [sys.executable, "-c", program],
         input=pickle.dumps((name, case, d.element.order, LIMIT)),
@@ -314,10 +315,7 @@ def answer() -> None:
     """What such a process does: asked by its input, it writes what the rival found."""
     name, case, order, limit = pickle.load(sys.stdin.buffer)
     d = case.discretized(order)
-    small = case.small.discretized(order)
-    on_host(small, direct)  # compiles what condenses elements
-    if name == "cores":
-        by_our_gmres(case.small, small)
+    ON_HOST[name](case.small, case.small.discretized(order))  # compiles what the rival runs
     signal.setitimer(signal.ITIMER_REAL, limit)  # its signal ends the process
     solution = ON_HOST[name](case, d)
     signal.setitimer(signal.ITIMER_REAL, 0)
@@ -374,7 +372,8 @@ def solve_rows(sweep: Sweep, session: Session) -> Rows:
 
     "tolerance" and "forcing" are those of `Gmres`; "asked" is what each system was solved to.
 
-    The rivals' elements are condensed by compiled kernels on all cores of the host.
+    Elements of the rivals on the host are condensed by the compiled kernels: of "cores" on all
+    cores, of the others on the one that they have.
 
     Orders of `SOLVED_ORDERS` and double precision only; meshes have their own sizes.
 

@@ -109,7 +109,7 @@ EFFECTS = {
             "transpose",
             "way of transposing",
             "TB/s",
-            tuple({"kind": k} for k in ("naive", "shared", "padded")),
+            tuple({"kind": k} for k in probes.TRANSPOSES),
             probes.transpose_bandwidth,
             lambda s: s["kind"],
         ),

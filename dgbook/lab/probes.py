@@ -40,6 +40,7 @@ SAMPLES = 30  # of a latency, which together go once around the chain
 COPY_REGISTERS = 32  # of a thread that copies, at most: they never limit how many are resident
 TILE = 32  # rows and columns of the tile that a block transposes
 TILE_ROWS = 8  # rows of threads in that block
+TRANSPOSES = ("naive", "shared", "padded", "several")
 LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
 LAUNCH_KINDS = ("python", "numba", "raw", "graph")
 TENSOR_CAPABILITY = (8, 0)  # the first compute capability with fp64 and TF32 tensor cores
@@ -174,6 +175,49 @@ def make_transpose(dtype: Any, padding: int) -> Kernel:
                 y[row, column] = tile[lane, r]
 
     return transpose_shared
+
+
+def make_transpose_several(dtype: Any) -> Kernel:
+    """The transpose through a padded tile whose threads have all of their loads in flight.
+
+    Each thread reads its words of the tile into local variables before it stores the first: a
+    loop that loads and stores in turn waits for every word, as `copy` does (see
+    `make_copy_several`).
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+
+    Returns
+    -------
+    Kernel
+        ``transpose[blocks, (32, 8)](x, y)``, with one block per tile, as in `make_transpose`.
+    """
+    real = np.dtype(dtype).type
+    row_length, loads = TILE + 1, TILE // TILE_ROWS
+
+    @jit
+    def transpose_several(x, y):
+        tile = cuda.shared.array((TILE, row_length), real)
+        held = cuda.local.array(loads, real)
+        lane = cuda.threadIdx.x
+        first_row = cuda.blockIdx.y * TILE
+        first_column = cuda.blockIdx.x * TILE
+        # Read rows of x: all loads before the first store.
+        for m in range(loads):
+            row = first_row + cuda.threadIdx.y + m * TILE_ROWS
+            if row < x.shape[0] and first_column + lane < x.shape[1]:
+                held[m] = x[row, first_column + lane]
+        for m in range(loads):
+            tile[cuda.threadIdx.y + m * TILE_ROWS, lane] = held[m]
+        cuda.syncthreads()
+        # Write rows of y, which are columns of the tile.
+        for m in range(loads):
+            r = cuda.threadIdx.y + m * TILE_ROWS
+            if first_column + r < x.shape[1] and first_row + lane < x.shape[0]:
+                y[first_column + r, first_row + lane] = tile[lane, r]
+
+    return transpose_several
 
 
 # ------------------------------------------------------------------- shared memory, latency, FMA
@@ -600,10 +644,12 @@ def transpose_bandwidth(device: Device, kind: str = "padded") -> Probe:
     """Transpose a matrix: "naive", through a tile in "shared" memory, or through a "padded" tile.
 
     The naive kernel's warp writes to 32 sectors where it could write to 4; the tile without
-    padding is read with a 32-way bank conflict. The matrix is 8 times as large as the L2.
+    padding is read with a 32-way bank conflict. With "several" each thread loads its four words of
+    the padded tile before it stores the first. The matrix is 8 times as large as the L2.
     """
-    if kind not in ("naive", "shared", "padded"):
-        raise ValueError(f"kind = {kind!r}; allowed are 'naive', 'shared' and 'padded'")
+    if kind not in TRANSPOSES:
+        allowed = ", ".join(map(repr, TRANSPOSES))
+        raise ValueError(f"kind = {kind!r}; allowed are {allowed}")
     device = _require_cuda(device, "transpose_bandwidth")
     n = math.isqrt(_elements_beyond_cache(device, 4, 2 * CACHE_FACTOR)) // TILE * TILE
     x = device.array(np.arange(n * n, dtype=np.float32).reshape(n, n))
@@ -611,6 +657,8 @@ def transpose_bandwidth(device: Device, kind: str = "padded") -> Probe:
     tiles, block = -(-n // TILE), (TILE, TILE_ROWS)
     if kind == "naive":
         kernel, grid = transpose_naive, (tiles, -(-n // TILE_ROWS))
+    elif kind == "several":
+        kernel, grid = make_transpose_several("float32"), (tiles, tiles)
     else:
         kernel, grid = make_transpose("float32", padding=int(kind == "padded")), (tiles, tiles)
     timing = measure(lambda: kernel[grid, block](x, y), device)

@@ -28,6 +28,7 @@ def cases(dtype):
         "transpose_naive": (probes.transpose_naive, (matrix, matrix)),
         "transpose_shared": (probes.make_transpose(real, 0), (matrix, matrix)),
         "transpose_padded": (probes.make_transpose(real, 1), (matrix, matrix)),
+        "transpose_several": (probes.make_transpose_several(real), (matrix, matrix)),
         "fma_1": (probes.make_fma(real, 1), (x, s, s, COUNT, x)),
         "fma_8": (probes.make_fma(real, 8), (x, s, s, COUNT, x)),
         "diverge": (probes.make_divergence(real), (x, 1, COUNT, s, x)),
@@ -49,7 +50,12 @@ INTEGERS = {
 }
 SINGLE, DOUBLE = cases("float32"), cases("float64")
 ARITHMETIC = ("fma_8", "diverge", "sum_shuffled", "lsrk45", "rk4_intermediate", "midpoint")
-SHARED = {"walk_shared": 4096, "transpose_shared": 32 * 32 * 4, "transpose_padded": 32 * 33 * 4}
+SHARED = {
+    "walk_shared": 4096,
+    "transpose_shared": 32 * 32 * 4,
+    "transpose_padded": 32 * 33 * 4,
+    "transpose_several": 32 * 33 * 4,
+}
 
 
 def most_fma_in_a_loop(ptx):

@@ -131,9 +131,9 @@ def test_transpose(real, shape):
     y = GPU.empty(shape[::-1], real)
     probes.transpose_naive[(columns, -(-shape[0] // probes.TILE_ROWS)), block](there, y)
     assert same(y, x.T)
-    for padding in (0, 1):
+    kernels = [probes.make_transpose(real, padding) for padding in (0, 1)]
+    for kernel in (*kernels, probes.make_transpose_several(real)):
         y = GPU.empty(shape[::-1], real)
-        kernel = probes.make_transpose(real, padding)
         kernel[(columns, -(-shape[0] // probes.TILE)), block](there, y)
         assert same(y, x.T)
 
@@ -397,6 +397,11 @@ def test_transposition_wants_a_padded_tile():
     shared = probes.transpose_bandwidth(GPU, "shared")
     assert padded.TBps > 1.2 * naive.TBps
     assert padded.TBps > shared.TBps
+
+
+def test_transposition_wants_several_loads_in_flight():
+    padded, several = (probes.transpose_bandwidth(GPU, kind) for kind in ("padded", "several"))
+    assert several.TBps > 1.2 * padded.TBps
 
 
 def test_bank_conflicts_serialize():

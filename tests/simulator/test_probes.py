@@ -73,6 +73,9 @@ def test_transpose(real, shape):
         y = poisoned(shape[::-1], real)
         probes.make_transpose(real, padding)[(columns, rows), block](x, y)
         assert np.array_equal(y, x.T)
+    y = poisoned(shape[::-1], real)
+    probes.make_transpose_several(real)[(columns, rows), block](x, y)
+    assert np.array_equal(y, x.T)
 
 
 def test_transpose_without_its_barrier_is_a_race():

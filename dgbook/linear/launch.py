@@ -92,12 +92,6 @@ class Launcher(launching.Launcher):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (n, K, Np) on the device, its ghosts zero."""
-        state = np.zeros(self.size, self.real)
-        state[:, : self.nodes] = u.reshape(self.shape.n, -1)
-        return self.device.array(state)
-
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), of some elements: (..., n, places, Np) on the device."""
         n, Np = self.shape.n, self.shape.Np

@@ -182,9 +182,10 @@ class LocalStage(ElementByElement):
         fields, Np = self.shape.fields, self.shape.Np
         return fields * Np, np.arange(fields * Np).reshape(fields, Np)
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (fields, K, Np) of nodal values on the device."""
-        return super().upload(u.astype(np.float64) @ self.element.inverse_vandermonde.T)
+    def _put(self, state: Any, some: slice, values: Any) -> None:
+        """As `ElementByElement._put`, of nodal values."""
+        modes = self.device.array(self.element.inverse_vandermonde.T)
+        super()._put(state, some, values.astype(np.float64) @ modes)
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., fields, places, Np) on the device."""

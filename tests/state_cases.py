@@ -72,3 +72,11 @@ def random_state(solver: NodalSolver) -> np.ndarray:
     """Nodal values (n, K, Np), whatever they mean."""
     shape = len(solver.fields), solver.mesh.K, solver.element.Np
     return np.random.default_rng(2).standard_normal(shape).astype(solver.dtype)
+
+
+def in_order(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """matrix @ values (..., n) in float64, one column after the other, rounded at the end."""
+    total = np.zeros(values.shape)
+    for j, column in enumerate(matrix.T):
+        total += values[..., j, None].astype(np.float64) * column
+    return total.astype(values.dtype)

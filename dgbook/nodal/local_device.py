@@ -191,7 +191,7 @@ class LocalStage(ElementByElement):
         """States, flat (..., entries), at some places: (..., fields, places, Np) on the device."""
         fields, Np = self.shape.fields, self.shape.Np
         modes = states.reshape(*states.shape[:-1], -1, fields, Np)[..., places, :, :]
-        back = self.device.array(np.linalg.inv(self.components(self.order[places])))
+        back = np.linalg.inv(self.device.array(self.components(self.order[places])))
         values = back @ (modes.astype(np.float64) @ self.device.array(self.element.vandermonde.T))
         return values.swapaxes(-3, -2)
 

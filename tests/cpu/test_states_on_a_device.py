@@ -5,7 +5,7 @@ import pytest
 import state_cases
 from hdg_cases import Alien, AlienDevice
 from local_cases import clusters_of
-from state_cases import CUBE, LAYOUTS, SQUARE, WALLS, random_state
+from state_cases import CUBE, LAYOUTS, SQUARE, WALLS, in_order, random_state
 
 from dgbook import acoustics, euler, maxwell
 from dgbook.nodal import launching
@@ -75,13 +75,6 @@ def test_control_points_are_made_on_the_device(family, path, dtype, in_small_pie
     """By sums in one order, so that their bits do not depend on how many elements there are."""
     solver = family.Solver(CUBE, 3, dtype, ALIEN, basis="bernstein", path=path)
     launcher, u, basis = solver.launcher, random_state(solver), solver.operator.basis
-
-    def in_order(matrix, values):
-        total = np.zeros(values.shape)
-        for j, column in enumerate(matrix.T):
-            total += values[..., j, None].astype(np.float64) * column
-        return total.astype(dtype)
-
     points = in_order(basis.coefficients, u)
     roundings = np.finfo(dtype).eps * np.abs(points).max()
     assert np.abs(points - basis.from_nodal(u)).max() < 10 * roundings  # the host's product

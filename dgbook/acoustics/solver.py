@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -168,10 +169,10 @@ class Solver(LinearSolver):
             states, faces = CORE_ARRAYS if on_cores else REFERENCE_ARRAYS[self.basis]
         return states * self.element.Np + faces * 4 * self.element.Nfp, 40
 
-    def _unknowns(self, u: np.ndarray) -> np.ndarray:
+    def _unknowns(self, u: Any) -> Any:
         return self.operator.basis.from_nodal(u)
 
-    def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
+    def _nodal(self, unknowns: Any) -> Any:
         return self.operator.basis.to_nodal(unknowns)
 
     def outgoing(self, elements: np.ndarray, faces: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -56,7 +56,6 @@ class Launcher(launching.Launcher):
         shape = self.shape = shape_of(operator)
         super().__init__(operator, device, shape.dtype)
         trace = operator.trace
-        self.nodes = trace.K * trace.Np
         self.size = (shape.n, (trace.K + trace.ghosts) * trace.Np)
 
         speeds = np.einsum("kid,dab->kiab", operator.rst_xyz, operator.matrices)
@@ -91,12 +90,6 @@ class Launcher(launching.Launcher):
         ) = kernels(self.shape, plan)
 
     # -- states ----------------------------------------------------------------------------
-
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (n, K, Np) on the device, its ghosts zero."""
-        state = np.zeros(self.size, self.real)
-        state[:, : self.nodes] = u.reshape(self.shape.n, -1)
-        return self.device.array(state)
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), of some elements: (..., n, places, Np) on the device."""

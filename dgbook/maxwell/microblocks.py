@@ -79,26 +79,26 @@ class Microblocks:
         result[self.slots] = values
         return result
 
-    def pack(self, values: np.ndarray) -> np.ndarray:
-        """Values of nodes or face nodes, (fields, K, n), as the kernels have them, flat.
+    def pack(self, values: Any, packed: Any, elements: slice = slice(None)) -> None:
+        """Write values of nodes or face nodes, (fields, elements, n), as the kernels have them.
 
-        Padding and empty slots are zero.
+        Both arrays are the host's, or a device's; the other one is flat. Its padding and empty
+        slots stay as they are.
         """
         fields, _, n = values.shape
-        K_M = self.shape.K_M
-        per_slot = np.zeros((fields, self.n_M * K_M, n), values.dtype)
-        per_slot[:, self.slots] = values
-        packed = np.zeros((fields, self.n_M, padded(K_M * n, HALF_WARP)), values.dtype)
-        packed[:, :, : K_M * n] = per_slot.reshape(fields, self.n_M, K_M * n)
-        return packed.ravel()
+        packed.reshape(fields, -1)[:, self._entries(packed, n, elements)] = values
 
     def unpack(self, packed: Any, n: int, elements: slice = slice(None)) -> Any:
-        """The inverse of `pack`, (..., fields, elements, n) of arrays (..., entries)."""
-        K_M, stack = self.shape.K_M, packed.shape[:-1]
-        values = packed.reshape(*stack, -1, self.n_M, padded(K_M * n, HALF_WARP))
-        values = values[..., : K_M * n].reshape(*stack, -1, self.n_M, K_M, n)
-        slots = np.asarray(self.slots[elements], like=packed)
-        return values[..., slots // K_M, slots % K_M, :]
+        """What `pack` wrote, (..., fields, elements, n) of arrays (..., entries)."""
+        width = self.n_M * padded(self.shape.K_M * n, HALF_WARP)
+        fields = packed.reshape(*packed.shape[:-1], -1, width)
+        return fields[..., self._entries(packed, n, elements)]
+
+    def _entries(self, packed: Any, n: int, elements: slice) -> Any:
+        """Where in a field values are of which elements have n, (elements, n), as `packed`."""
+        microblock = padded(self.shape.K_M * n, HALF_WARP)
+        first = np.asarray(self._begin(self.slots[elements], microblock, n), like=packed)
+        return first[:, None] + np.arange(n, like=packed)
 
     def _begin(self, slots: np.ndarray, microblock: int, element: int) -> np.ndarray:
         return slots // self.shape.K_M * microblock + slots % self.shape.K_M * element

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -165,10 +166,10 @@ class Solver(LinearSolver):
             return "nodal"
         return faster_basis(FusedShape(self.element.order, self.dtype.name, True), self.device)
 
-    def _unknowns(self, u: np.ndarray) -> np.ndarray:
+    def _unknowns(self, u: Any) -> Any:
         return self.operator.basis.from_nodal(u)
 
-    def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
+    def _nodal(self, unknowns: Any) -> Any:
         return self.operator.basis.to_nodal(unknowns)
 
     def _launches(self) -> Sequence[Launch] | None:

@@ -56,6 +56,16 @@ def map_derivatives(vertices: np.ndarray, elements: np.ndarray) -> np.ndarray:
     return np.swapaxes(corners[:, 1:] - corners[:, :1], 1, 2) / 2
 
 
+def adjugates(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """det(x) x^-1 and det(x) of 3 x 3 matrices, (K, 3, 3) and (K, 1, 1), all of them at once.
+
+    A library takes inverses one by one: of thousands of small ones that takes ten times as long.
+    """
+    a, b, c = np.moveaxis(x, 2, 0)
+    rows = np.stack([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=1)
+    return rows, (a * rows[:, 0]).sum(axis=1)[:, None, None]
+
+
 def geometric_factors(mesh: Mesh) -> GeometricFactors:
     """Geometric factors of every element; see ``GeometricFactors`` for shapes and scaling.
 

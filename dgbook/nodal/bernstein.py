@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -171,17 +172,30 @@ class BernsteinBasis:
         on_faces = self.lift_face.apply(flux)
         return self.lift_reduction.apply(on_faces.reshape(*flux.shape[:-2], -1))
 
-    def from_nodal(self, u: np.ndarray) -> np.ndarray:
-        """Control points of nodal values (..., Np), by way of float64."""
-        return (u.astype(np.float64) @ self.coefficients.T).astype(u.dtype)
+    def from_nodal(self, u: Any) -> Any:
+        """Control points of nodal values (..., Np) of the host or a device."""
+        return _by_float64(self.coefficients, u)
 
-    def to_nodal(self, u: np.ndarray) -> np.ndarray:
-        """Nodal values of control points (..., Np), by way of float64."""
-        return (u.astype(np.float64) @ self.nodal.T).astype(u.dtype)
+    def to_nodal(self, u: Any) -> Any:
+        """Nodal values of control points (..., Np) of the host or a device."""
+        return _by_float64(self.nodal, u)
 
     def face_from_nodal(self, g: np.ndarray) -> np.ndarray:
         """Control points of a face of values at its nodes, (..., Nfp) float64."""
         return g @ self.face_coefficients.T
+
+
+def _by_float64(matrix: np.ndarray, u: Any) -> Any:
+    """matrix @ u for values u (..., n), in float64, and rounded to their type.
+
+    On a device by sums, which round alike however many values there are; a library's product of
+    matrices need not.
+    """
+    values = u.astype(np.float64)
+    if isinstance(u, np.ndarray):
+        return (values @ matrix.T).astype(u.dtype)
+    columns = np.asarray(matrix.T, like=u)
+    return sum(x * values[..., j : j + 1] for j, x in enumerate(columns)).astype(u.dtype)
 
 
 def bernstein_basis(order: int, dtype: str | np.dtype = "float64") -> BernsteinBasis:

@@ -20,7 +20,7 @@ from dgbook.gpu import Device
 from dgbook.mesh import along_a_curve, inverse_permutation
 from dgbook.nodal import lanes
 from dgbook.nodal.lanes import CACHE_LINE, load, store
-from dgbook.nodal.launching import MOST
+from dgbook.nodal.launching import MOST, Convert, as_it_is
 
 CORE_ARRAYS = (6, 1)
 """Of states, and of values on faces, that a run has at the same time: two states and the residual,
@@ -318,18 +318,18 @@ class CoreLauncher(ABC):
         """A state of zeros."""
         return aligned(self.size, self.real)
 
-    def upload(self, u: np.ndarray) -> np.ndarray:
-        """A state (fields, K, Np) in blocks."""
+    def upload(self, u: np.ndarray, unknowns: Convert = as_it_is) -> np.ndarray:
+        """A state (fields, K, Np) in blocks; see `dgbook.nodal.launching.Launcher.upload`."""
         state = self.zeros()
-        u = np.ascontiguousarray(u, self.real)
+        u = np.ascontiguousarray(unknowns(u), self.real)
         _to_blocks(SHARED, u, self.order, self.L, state)
         return state
 
-    def download(self, state: np.ndarray) -> np.ndarray:
-        """A state in blocks as an array (fields, K, Np)."""
+    def download(self, state: np.ndarray, nodal: Convert = as_it_is) -> np.ndarray:
+        """A state in blocks as an array (fields, K, Np), see `Launcher.download` there."""
         u = np.empty((self.fields, self.K, self.Np), self.real)
         _from_blocks(SHARED, state.reshape(-1), self.order, self.L, u)
-        return u
+        return nodal(u)
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""

@@ -14,7 +14,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
 from dgbook.mesh import inverse_permutation
-from dgbook.nodal.launching import ALL, PIECE, Launcher, StageByOneKernel, pieces
+from dgbook.nodal.launching import ALL, Launcher, StageByOneKernel
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -366,23 +366,19 @@ class ElementByElement(Launcher):
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
         size, at = self._in_element()
-        return inverse_permutation(self.order)[elements][:, None] * size + at[:, nodes]
+        return self.place[elements][:, None] * size + at[:, nodes]
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (fields, K, Np) on the device, which converts it, some elements at a time.
+    def _put(self, state: Any, some: slice, values: Any) -> None:
+        """As `dgbook.nodal.launching.Launcher._put`, of fields, which are converted.
 
         By sums that round alike everywhere, which a library's products of matrices need not.
         """
-        state, (size, at) = self.zeros(), self._in_element()
-        place = self.device.array(inverse_permutation(self.order))
-        at = self.device.array(at[:, None, : u.shape[2]])
-        for some in pieces(u.shape[1], PIECE):
-            fields = self.device.array(u[:, some])
-            matrices = self.components(np.arange(u.shape[1])[some]).transpose(1, 2, 0)
-            columns = self.device.array(matrices[..., None]).swapaxes(0, 1)
-            values = sum(x * field for x, field in zip(columns, fields, strict=True))
-            state[place[some][:, None] * size + at] = values
-        return state
+        size, at = self._in_element()
+        place, at = map(self.device.array, (self.place[some], at[:, None, : values.shape[2]]))
+        matrices = self.components(np.arange(some.start, some.stop)).transpose(1, 2, 0)
+        columns = self.device.array(matrices[..., None]).swapaxes(0, 1)
+        components = sum(x * field for x, field in zip(columns, values, strict=True))
+        state[place[:, None] * size + at] = components
 
     @abstractmethod
     def components(self, elements: np.ndarray) -> np.ndarray:

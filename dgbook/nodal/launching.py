@@ -12,6 +12,7 @@ import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.gpu.plan import require_legal
+from dgbook.mesh import inverse_permutation
 
 MOST = 2**32
 """Entries that indices of 32 bits can number."""
@@ -19,6 +20,8 @@ PIECE = 2**13
 """Elements that are converted together: what that takes is little beside the state."""
 ALL, INTERIOR, EDGE = "all", "interior", "edge"
 """Elements of which a stage is launched: of a part, those that wait for nobody, and the others."""
+Convert = Callable[[Any], Any]
+"""From nodal values (..., Np) to what an operator works on, or back; arrays of host or device."""
 Launches = tuple[Callable[..., None], Any]
 """``launch()`` launches a stage, and with it comes the array that the stage writes. Of launchers
 `in_ranges`, ``launch(INTERIOR)`` and ``launch(EDGE)`` do the same, in any order or side by side."""
@@ -27,6 +30,11 @@ Launches = tuple[Callable[..., None], Any]
 def pieces(K: int, most: int) -> Iterator[slice]:
     """K places, up to so many at a time."""
     return (slice(first, min(first + most, K)) for first in range(0, K, most))
+
+
+def as_it_is(values: Any) -> Any:
+    """Where the operator works on nodal values."""
+    return values
 
 
 class Launcher(ABC):
@@ -86,14 +94,37 @@ class Launcher(ABC):
         """A state of zeros."""
         return self.device.zeros(self.size, self.real)
 
-    @abstractmethod
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (fields, K, Np) on the device."""
+    def upload(self, u: np.ndarray, unknowns: Convert = as_it_is) -> Any:
+        """A state (fields, K, Np) on the device, which converts it, some elements at a time.
+
+        Parameters
+        ----------
+        u : (fields, K, Np) array
+        unknowns : function, optional
+            What makes unknowns of u, if u is not the unknowns themselves.
+        """
+        state = self.zeros()
+        flat = state.reshape(-1)
+        for some in pieces(u.shape[1], PIECE):
+            self._put(flat, some, unknowns(self.device.array(u[:, some])))
+        return state
+
+    def _put(self, state: Any, some: slice, values: Any) -> None:
+        """Write values (fields, n, Np) of some elements to a flat state, both on the device.
+
+        This is for launchers of which a `part` is a view, with elements in the mesh's order.
+        """
+        self.part(state, some)[...] = values
 
     @property
     def elements(self) -> np.ndarray:
         """The number of the element at each place of a state, (K,)."""
         return np.arange(self.operator.mesh.K)
+
+    @cached_property
+    def place(self) -> np.ndarray:
+        """The place of each element in a state, (K,)."""
+        return inverse_permutation(self.elements)
 
     @abstractmethod
     def part(self, states: Any, places: slice) -> Any:
@@ -121,14 +152,22 @@ class Launcher(ABC):
             "path 'fused', whose kernel takes a stage at once"
         )
 
-    def download(self, state: Any) -> np.ndarray:
-        """A state of the device as a NumPy array (fields, K, Np)."""
+    def download(self, state: Any, nodal: Convert = as_it_is) -> np.ndarray:
+        """A state of the device, which converts it, as a NumPy array (fields, K, Np).
+
+        Parameters
+        ----------
+        state : array of the device
+        nodal : function, optional
+            What makes nodal values of unknowns, if unknowns are not what is asked for.
+        """
         elements = self.elements
         flat = state.reshape(-1)
         fields, _, Np = self.part(flat, slice(0, 1)).shape
         u = np.empty((fields, len(elements), Np), self.real)
         for places in pieces(len(elements), PIECE):
-            u[:, elements[places]] = self.device.to_numpy(self.part(flat, places))
+            values = self.part(flat, places).astype(self.real, copy=False)
+            u[:, elements[places]] = self.device.to_numpy(nodal(values))
         return u
 
     def _on_device(

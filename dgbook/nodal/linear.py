@@ -154,11 +154,11 @@ class LinearSolver(NodalSolver):
         """What evaluates incoming fields on the device, see `Incoming`."""
         return None if self.operator.sources else ()
 
-    def _unknowns(self, u: np.ndarray) -> np.ndarray:
-        """What the operator works on, of nodal values."""
+    def _unknowns(self, u: Any) -> Any:
+        """What the operator works on, of nodal values (..., Np) of the host or a device."""
         return u
 
-    def _nodal(self, unknowns: np.ndarray) -> np.ndarray:
+    def _nodal(self, unknowns: Any) -> Any:
         """Nodal values of what the operator works on."""
         return unknowns
 
@@ -166,13 +166,13 @@ class LinearSolver(NodalSolver):
 
     def rhs(self, u: np.ndarray, t: float = 0.0) -> np.ndarray:
         """du/dt, (n, K, Np)."""
-        unknowns = self._unknowns(self._state(u))
+        u = self._state(u)
         if self.device.kind == "reference":
-            return self._nodal(self.reference.rhs(self.operator, unknowns, t))
+            return self._nodal(self.reference.rhs(self.operator, self._unknowns(u), t))
         incoming, out = self.incoming(), self.launcher.zeros()
         incoming.evaluate(t)
-        self.launcher.rhs(self.launcher.upload(unknowns), incoming.data, out)
-        return self._nodal(self.launcher.download(out))
+        self.launcher.rhs(self.launcher.upload(u, self._unknowns), incoming.data, out)
+        return self.launcher.download(out, self._nodal)
 
     def incoming(self) -> Incoming:
         """What comes in through the boundary, on the device."""
@@ -391,7 +391,7 @@ class DeviceSteps(DeviceStepper):
         self.incoming = solver.incoming()
         self.incoming.start(t, dt, done)
         self.res = launcher.zeros()
-        states = [launcher.upload(solver._unknowns(u))]
+        states = [launcher.upload(u, solver._unknowns)]
         if not launcher.in_place:
             states.append(launcher.zeros())  # the first stage fills it
         super().__init__(launcher, states, self.incoming.live, len(self.method.A))
@@ -403,7 +403,7 @@ class DeviceSteps(DeviceStepper):
 
     def download(self) -> np.ndarray:
         """The newest state as nodal values."""
-        return self.nodal(super().download())
+        return self.launcher.download(self.state, self.nodal)
 
 
 def _step(

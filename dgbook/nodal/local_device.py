@@ -182,15 +182,16 @@ class LocalStage(ElementByElement):
         fields, Np = self.shape.fields, self.shape.Np
         return fields * Np, np.arange(fields * Np).reshape(fields, Np)
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (fields, K, Np) of nodal values on the device."""
-        return super().upload(u.astype(np.float64) @ self.element.inverse_vandermonde.T)
+    def _put(self, state: Any, some: slice, values: Any) -> None:
+        """As `ElementByElement._put`, of nodal values."""
+        modes = self.device.array(self.element.inverse_vandermonde.T)
+        super()._put(state, some, values.astype(np.float64) @ modes)
 
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), at some places: (..., fields, places, Np) on the device."""
         fields, Np = self.shape.fields, self.shape.Np
         modes = states.reshape(*states.shape[:-1], -1, fields, Np)[..., places, :, :]
-        back = self.device.array(np.linalg.inv(self.components(self.order[places])))
+        back = np.linalg.inv(self.device.array(self.components(self.order[places])))
         values = back @ (modes.astype(np.float64) @ self.device.array(self.element.vandermonde.T))
         return values.swapaxes(-3, -2)
 

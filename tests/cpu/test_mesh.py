@@ -28,6 +28,7 @@ from dgbook.mesh import (
     vertex_permutations,
 )
 from dgbook.mesh.connect import connect, vertex_set_keys
+from dgbook.mesh.geometry import adjugates
 from dgbook.mesh.nearby import near_pairs
 
 ROOT = Path(__file__).parents[2]
@@ -376,6 +377,15 @@ def test_divergence_theorem_holds_on_every_element(mesh):
     volume = g.jacobian * 2**d / math.factorial(d)
     scale = np.abs(field).max() * area.max()
     assert np.abs(flux - np.trace(gradient) * volume).max() < 1e-12 * scale
+
+
+def test_adjugates_of_right_and_left_handed_matrices():
+    x = np.random.default_rng(3).standard_normal((99, 3, 3))
+    rows, det = adjugates(x)
+    sizes = (np.abs(x).max(axis=(1, 2)) ** 3)[:, None, None]
+    assert 20 < np.count_nonzero(det < 0) < 80
+    assert np.abs((rows @ x - det * np.eye(3)) / sizes).max() < 1e-14
+    assert np.abs((det[:, 0, 0] - np.linalg.det(x)) / sizes[:, 0, 0]).max() < 1e-14
 
 
 def test_inverse_map_against_differences_of_the_map(mesh):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from parallel_cases import by_rows, case, mesh_of, roundings_of_less, start, whole
+from parallel_cases import case, mesh_of, roundings_of_less, start, whole
 from threads_as_ranks import Comm, World
 
 from dgbook import parallel
@@ -36,17 +36,6 @@ KINDS = [
 ]
 
 
-def solvers(family, mesh, order, **settings):
-    """As `case` on the GPU; the host converts to control points and back row by row.
-
-    What a library's product of matrices gives for an element depends on how many elements it has.
-    """
-    make = case(family, mesh, order, device="cuda", **settings)
-    if "bernstein" in (family, settings.get("basis")):
-        return lambda piece: by_rows(make(piece))
-    return make
-
-
 def mesh_for(family):
     return BAR if family in ("maxwell", "nodal", "bernstein") else mesh_of(family, 8)
 
@@ -54,7 +43,7 @@ def mesh_for(family):
 @pytest.mark.parametrize(("family", "order", "settings"), KINDS)
 def test_any_number_of_parts_gives_the_same_bits(family, order, settings, dtype):
     mesh = mesh_for(family)
-    make = solvers(family, mesh, order, dtype=dtype, **settings)
+    make = case(family, mesh, order, dtype=dtype, device="cuda", **settings)
     one = make(whole(mesh))
     u = start(one)
     expected = one.run(u, 3 * DT, DT)
@@ -127,7 +116,7 @@ def nccl_is_here():
 def test_messages_by_nccl_are_recorded(family, order, settings, monkeypatch, nccl_is_here):
     """Of Maxwell's equations with a recording, of a gas without one; many steps, many replays."""
     mesh = mesh_for(family)
-    make = solvers(family, mesh, order, **settings)
+    make = case(family, mesh, order, device="cuda", **settings)
     one = make(whole(mesh))
     u = start(one)
     expected = one.run(u, 20 * DT, DT)

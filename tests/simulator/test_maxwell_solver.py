@@ -9,6 +9,7 @@ from dgbook.maxwell.launch.incident import kernel
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import box
+from dgbook.nodal.launching import as_it_is
 from dgbook.nodal.linear import METHODS
 
 SIMULATOR = device("simulator")
@@ -155,11 +156,11 @@ class NumpyLauncher:
     def __init__(self, operator, device, plan):
         self.operator, self.device, self.plan = operator, device, plan
 
-    def upload(self, u):
-        return np.ravel(SUMS @ u.reshape(6, -1))
+    def upload(self, u, unknowns=as_it_is):
+        return np.ravel(SUMS @ unknowns(u).reshape(6, -1))
 
-    def download(self, state):
-        return (SUMS.T @ state.reshape(6, -1)).reshape(6, self.operator.mesh.K, -1)
+    def download(self, state, nodal=as_it_is):
+        return nodal((SUMS.T @ state.reshape(6, -1)).reshape(6, self.operator.mesh.K, -1))
 
     @property
     def elements(self):

@@ -25,7 +25,7 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
-from dgbook.mesh.geometry import map_derivatives
+from dgbook.mesh.geometry import adjugates, map_derivatives
 from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.fused import SPARE, FusedPlan
 from dgbook.nodal.teams import TeamStage, macros
@@ -230,7 +230,7 @@ class BernsteinFusedLauncher(TeamStage):
         x = map_derivatives(mesh.vertices, mesh.elements[elements])
         matrices = np.zeros((len(elements), 4, 4))
         matrices[:, 0, 0] = 1
-        matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] / 2 * np.linalg.inv(x)
+        matrices[:, 1:, 1:] = adjugates(x)[0] / 2
         return matrices
 
     def _in_element(self) -> tuple[int, np.ndarray]:
@@ -257,7 +257,7 @@ class BernsteinFusedLauncher(TeamStage):
         """From W to v: v = sum_m W_m (2/J) dx/dr_m; ``[k, m, d]`` at some places, float64."""
         mesh = self.operator.mesh
         x = map_derivatives(mesh.vertices, mesh.elements[self.order[places]])
-        J = np.linalg.det(x)[:, None, None]
+        _, J = adjugates(x)
         return 2 / J * x.transpose(0, 2, 1)
 
 

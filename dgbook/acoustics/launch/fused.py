@@ -17,7 +17,7 @@ from dgbook.gpu import Device, Kernel
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import along_a_curve, geometric_factors
-from dgbook.mesh.geometry import map_derivatives
+from dgbook.mesh.geometry import adjugates, map_derivatives
 from dgbook.nodal.fused import (
     SPARE,
     TILE,
@@ -70,7 +70,7 @@ def components(operator: Operator, elements: np.ndarray) -> np.ndarray:
     x = map_derivatives(mesh.vertices, mesh.elements[elements])
     matrices = np.zeros((len(elements), 4, 4))
     matrices[:, 0, 0] = 1
-    matrices[:, 1:, 1:] = np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
+    matrices[:, 1:, 1:], _ = adjugates(x)
     return matrices
 
 
@@ -164,15 +164,11 @@ class FusedLauncher(NodalStage):
         values = states.reshape(*states.shape[:-1], -1, shape.size)[..., places, :]
         planes = values.reshape(*values.shape[:-1], -1, shape.Np, shape.width).swapaxes(-3, -2)
         fields = planes.reshape(*values.shape[:-1], shape.Np, 4)
-        rows = self.device.array(np.linalg.inv(self._rows(places)).swapaxes(1, 2))
-        fields = np.concatenate([fields[..., :1], fields[..., 1:] @ rows], axis=-1)
-        return np.moveaxis(fields, -1, -3)
-
-    def _rows(self, places: slice) -> np.ndarray:
-        """J grad r_i of the elements at some places, (places, 3, 3) float64."""
         mesh = self.operator.mesh
         x = map_derivatives(mesh.vertices, mesh.elements[self.order[places]])
-        return np.linalg.det(x)[:, None, None] * np.linalg.inv(x)
+        rows = self.device.array((x / adjugates(x)[1]).swapaxes(1, 2))
+        fields = np.concatenate([fields[..., :1], fields[..., 1:] @ rows], axis=-1)
+        return np.moveaxis(fields, -1, -3)
 
 
 def _as_threads_hold_them(matrix: np.ndarray) -> np.ndarray:

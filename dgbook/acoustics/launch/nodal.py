@@ -108,10 +108,6 @@ class NodalLauncher(StageByKernels):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) on the device."""
-        return self._flat(u if self.by_node else u.swapaxes(1, 2), self.real)
-
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), of some elements: (..., 4, places, Np) on the device."""
         stack, Np = states.shape[:-1], self.shape.Np

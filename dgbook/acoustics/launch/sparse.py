@@ -123,10 +123,6 @@ class BernsteinLauncher(StageByKernels):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) of control points on the device."""
-        return self.device.array(u.astype(self.real, copy=False).ravel())
-
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), of some elements: (..., 4, places, Np) on the device."""
         return states.reshape(*states.shape[:-1], -1, self.K, self.shape.Np)[..., places, :]

@@ -18,7 +18,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.plan import choose
 from dgbook.gpu.source import CudaKernel, load
 from dgbook.mesh import Mesh, along_a_curve, inverse_permutation
-from dgbook.nodal.launching import ALL, PIECE, StageByOneKernel, pieces
+from dgbook.nodal.launching import ALL, StageByOneKernel
 
 SOURCE = Path(__file__).parents[1] / "kernels" / "fused" / "kernel.cu"
 GROUP = 2 * TILE
@@ -210,19 +210,17 @@ class FusedLauncher(Sweeps, StageByOneKernel):
         """Room for the states of three stages."""
         return tuple(self.zeros() for _ in range(3))
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) on the device, which sorts it, some elements at a time."""
-        state, (_, K, Np) = self.zeros(), u.shape
-        tile, lane = np.divmod(inverse_permutation(self.order), TILE)
+    def _put(self, state: Any, some: slice, values: Any) -> None:
+        """As `dgbook.nodal.launching.Launcher._put`."""
+        tile, lane = np.divmod(self.place[some], TILE)
+        Np = values.shape[2]
         first = self.device.array(tile * (Np * 4 * TILE) + lane)
         behind = self.device.array(TILE * (np.arange(4)[:, None, None] + 4 * np.arange(Np)))
-        for some in pieces(K, PIECE):
-            state[first[some][:, None] + behind] = self.device.array(u[:, some])
-        return state
+        state[first[:, None] + behind] = values
 
     def entries(self, elements: np.ndarray, nodes: np.ndarray) -> np.ndarray:
         """As `dgbook.nodal.launching.Launcher.entries`."""
-        tile, lane = np.divmod(inverse_permutation(self.order)[elements][:, None], TILE)
+        tile, lane = np.divmod(self.place[elements][:, None], TILE)
         row = tile * self.operator.element.Np + nodes
         return (4 * row + np.arange(4)[:, None, None]) * TILE + lane
 

@@ -113,11 +113,6 @@ class PaperLauncher(Launcher):
 
     # -- states ----------------------------------------------------------------------------
 
-    def upload(self, u: np.ndarray) -> Any:
-        """A state (4, K, Np) on the device."""
-        order = (1, 0, 2) if self.plan.layout == "element" else (0, 2, 1)
-        return self._flat(u.transpose(order), self.real)
-
     def part(self, states: Any, places: slice) -> Any:
         """States, flat (..., entries), of some elements: (..., 4, places, Np) on the device."""
         stack, Np = states.shape[:-1], self.tables.Np

@@ -23,6 +23,7 @@ from dgbook.maxwell.launch import fused
 from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
+from dgbook.mesh.geometry import adjugates
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
 from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.fused import SPARE
@@ -193,6 +194,7 @@ class BernsteinFusedLauncher(TeamStage):
         values = values[..., places, :, : self.shape.Np, :]
         halves = []
         for half, x in enumerate(fused.bases(self.operator, self.order[places])):
-            back = self.device.array(np.linalg.inv(x).swapaxes(1, 2))  # (K, 3, 3): d, i
+            rows, det = adjugates(x)
+            back = self.device.array((rows / det).swapaxes(1, 2))  # (K, 3, 3): d, i
             halves.append(np.moveaxis(back @ values[..., half], -2, -3))
         return np.concatenate(halves, axis=-3)

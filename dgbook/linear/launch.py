@@ -56,6 +56,7 @@ class Launcher(launching.Launcher):
         shape = self.shape = shape_of(operator)
         super().__init__(operator, device, shape.dtype)
         trace = operator.trace
+        self.nodes = trace.K * trace.Np
         self.size = (shape.n, (trace.K + trace.ghosts) * trace.Np)
 
         speeds = np.einsum("kid,dab->kiab", operator.rst_xyz, operator.matrices)

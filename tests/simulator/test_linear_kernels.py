@@ -39,8 +39,7 @@ class Case:
         assert found.dtype == self.solver.dtype
         tolerance = 40 * np.finfo(found.dtype).eps * np.abs(expected).max()
         assert np.abs(found - expected).max() < tolerance
-        trace = self.launcher.operator.trace
-        ghosts = SIMULATOR.to_numpy(ours)[:, trace.K * trace.Np :]
+        ghosts = SIMULATOR.to_numpy(ours)[:, self.launcher.nodes :]
         assert np.array_equal(ghosts, np.full_like(ghosts, untouched_ghosts), equal_nan=True)
 
     def poisoned(self):

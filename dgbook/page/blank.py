@@ -190,7 +190,8 @@ def check_function(
         More cases, each what is right and then the arguments: for a blank that one case would
         let pass with something wrong in it. The first case that fails is told.
     known : mapping of str to array_like, optional
-        What likely mistakes return in the first case, by the sentence that says what is wrong.
+        What likely mistakes return in the first case, or in another one that they get wrong, by
+        the sentence that says what is wrong.
 
     Returns
     -------
@@ -203,7 +204,7 @@ def check_function(
     if source.blanks("none"):
         return _still_blank(source, open_lines)
     verdicts = [_called(function, source, known or {}, want, *args)]
-    verdicts += [_called(function, source, {}, *case) for case in also]
+    verdicts += [_called(function, source, known or {}, *case) for case in also]
     failed = next((verdict for verdict in verdicts if not verdict), None)
     if failed is not None and open_lines:  # an x[i, ...] that is right is NumPy's
         return _still_blank(source, open_lines)
@@ -228,7 +229,8 @@ def _called(
         values = "the value" if want.size == 1 else f"all {want.size} values"
         return Verdict("right", "Right:", f"{values}, to rounding.")
     for words, mistaken in known.items():
-        if np.abs(have - np.asarray(mistaken, float)).max() <= rounding:
+        mistaken = np.asarray(mistaken, float)
+        if mistaken.shape == have.shape and np.abs(have - mistaken).max() <= rounding:
             return Verdict("wrong", "Not quite.", words)
     first = tuple(map(int, np.argwhere(bad)[0]))
     several = want.size > 3 and want.any()

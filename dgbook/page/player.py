@@ -23,7 +23,7 @@ from matplotlib.ticker import MaxNLocator
 
 from dgbook.page.plot import COLORS, PALETTE, PIXELS_PER_INCH, render, require_alt
 
-STYLES = ("line", "points", "steps", "bars")
+STYLES = ("line", "dots", "points", "steps", "bars")
 # A notebook stays below 1.5 MB; one figure may take a good part of it.
 MOST_BYTES = 800_000
 
@@ -46,8 +46,9 @@ class Curve:
     x, y : array_like
         Coordinates, shape (..., points); the leading axes are the sliders', in their order, and
         may be left out or of length one where a slider does not matter. NaN in y makes a gap.
-    style : {"line", "points", "steps", "bars"}
-        Steps hold y from one x to the next; bars stand on y = 0.
+    style : {"line", "dots", "points", "steps", "bars"}
+        Dots are a line with its points marked, which stand alone in "points"; steps hold y from
+        one x to the next; bars stand on y = 0.
     color : str
         A CSS color; by default the next of the book's.
     dashed : bool
@@ -84,7 +85,7 @@ def player(
     alt: str,
     xlim: tuple[float, float] | None = None,
     ylim: tuple[float, float] | None = None,
-    logx: bool = False,
+    logx: bool | int = False,
     logy: bool = False,
     ticks: bool = True,
     captions: Any = None,
@@ -106,7 +107,7 @@ def player(
     xlim, ylim : pair of float, optional
         Axes; by default all frames fit.
     logx, logy : bool
-        Logarithmic axes.
+        Logarithmic axes; with logx = 2 powers of two are marked.
     ticks : bool
         Whether axes are marked; a drawing whose coordinates mean nothing goes without.
     captions : array_like of str, optional
@@ -250,7 +251,7 @@ def _shape(sliders: Mapping[str, Sequence[Any]]) -> tuple[int, ...]:
 
 
 def _frames(
-    curve: Curve, shape: tuple[int, ...], logx: bool, logy: bool
+    curve: Curve, shape: tuple[int, ...], logx: bool | int, logy: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """A curve's coordinates for all frames, shape (frames, points), logarithms where asked."""
     if curve.style not in STYLES:
@@ -281,7 +282,7 @@ def _frames(
 def _limits(
     frames: Sequence[np.ndarray],
     limits: tuple[float, float] | None,
-    logarithmic: bool,
+    logarithmic: bool | int,
     name: str,
     margin: float,
 ) -> tuple[float, float]:
@@ -327,6 +328,9 @@ def _path(curve: Mapping[str, Any], store: _Store, frame: int) -> str:
             continue
         if curve["style"] == "points":
             path += f"M{px - 3.5:.1f} {py:.1f}a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0"
+        elif curve["style"] == "dots":  # a ring, whose hole the line fills
+            move = "M" if pen_up else "L"
+            path += f"{move}{px:.1f} {py:.1f}m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0m2 0"
         elif curve["style"] == "bars":
             path += f"M{px:.1f} {base:.1f}V{py:.1f}"
         elif pen_up:
@@ -363,7 +367,7 @@ def _svg(
 def _axes(
     xlim: tuple[float, float],
     ylim: tuple[float, float],
-    logx: bool,
+    logx: bool | int,
     logy: bool,
     xlabel: str,
     ylabel: str,
@@ -388,7 +392,7 @@ def _axes(
     )
 
 
-def _ticks(limits: tuple[float, float], logarithmic: bool) -> list[tuple[float, str]]:
+def _ticks(limits: tuple[float, float], logarithmic: bool | int) -> list[tuple[float, str]]:
     """Positions and texts of an axis' marks."""
     low, high = limits
     slack = 1e-9 * (high - low)
@@ -396,11 +400,13 @@ def _ticks(limits: tuple[float, float], logarithmic: bool) -> list[tuple[float, 
         locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
         values = [v for v in locator.tick_values(low, high) if low - slack <= v <= high + slack]
         return [(v, f"{0.0 if abs(v) < slack else v:.6g}".replace("-", "−")) for v in values]
-    decades = range(math.ceil(low - slack), math.floor(high + slack) + 1)
-    if len(decades) > 2:
+    base = 2 if logarithmic == 2 else 10
+    unit = math.log10(base)
+    powers = range(math.ceil((low - slack) / unit), math.floor((high + slack) / unit) + 1)
+    if len(powers) > 2:
         raised = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-        chosen = decades[:: -(-len(decades) // 6)]
-        return [(float(d), "10" + str(d).translate(raised)) for d in chosen]
+        chosen = powers[:: -(-len(powers) // (7 if base == 2 else 6))]
+        return [(power * unit, str(base) + str(power).translate(raised)) for power in chosen]
     marks = [m * 10.0**d for d in range(math.floor(low), math.ceil(high) + 1) for m in (1, 2, 5)]
     return [
         (math.log10(m), f"{m:g}") for m in marks if low - slack <= math.log10(m) <= high + slack
@@ -411,13 +417,15 @@ def _legend(curves: Sequence[Curve], data: Sequence[Mapping[str, Any]]) -> str:
     entries = ""
     for curve, drawn in zip(curves, data, strict=True):
         color = html.escape(drawn["color"])
-        sample = (
-            f'<circle cx="14" cy="6" r="4" fill="{color}"/>'
-            if curve.style == "points"
-            else f'<path d="M2 6H26" stroke="{color}" '
-            f'stroke-width="{9 if curve.style == "bars" else 3}" '
-            f'stroke-dasharray="{drawn["dash"]}"/>'
-        )
+        sample = ""
+        if curve.style != "points":
+            sample += (
+                f'<path d="M2 6H26" stroke="{color}" '
+                f'stroke-width="{9 if curve.style == "bars" else 3}" '
+                f'stroke-dasharray="{drawn["dash"]}"/>'
+            )
+        if curve.style in ("points", "dots"):
+            sample += f'<circle cx="14" cy="6" r="4" fill="{color}"/>'
         entries += (
             '<span style="white-space:nowrap;margin-right:1.2em">'
             f'<svg width="28" height="12" aria-hidden="true">{sample}</svg> '
@@ -613,6 +621,9 @@ _DRAW_CURVES = """function (root, spec) {
       var y = (box[1] + (2 - levels[b + i] / 65534 * 3) * box[3]).toFixed(1);
       if (curve.style === "points") {
         d += "M" + (x - 3.5).toFixed(1) + " " + y + "a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0";
+      } else if (curve.style === "dots") {
+        d += (penUp ? "M" : "L") + x.toFixed(1) + " " + y;
+        d += "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0m2 0";
       } else if (curve.style === "bars") {
         d += "M" + x.toFixed(1) + " " + base + "V" + y;
       } else if (penUp) {

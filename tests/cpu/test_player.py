@@ -115,11 +115,31 @@ def test_marks_of_a_short_logarithmic_axis_differ(limits):
         assert low - 1e-9 <= value <= high + 1e-9 and float(text) == pytest.approx(10**value)
 
 
+@pytest.mark.parametrize("most", [13, 23])
+def test_an_axis_of_sizes_has_powers_of_two(most):
+    """The first is marked, and so many more that their labels do not meet."""
+    marks = module._ticks((np.log10(2**11), np.log10(2**most)), 2)
+    powers = [round(value / np.log10(2)) for value, _ in marks]
+    assert powers == list(range(11, most + 1, 1 if most == 13 else 2))
+    np.testing.assert_allclose([value for value, _ in marks], np.log10(2.0 ** np.array(powers)))
+    digits = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+    assert [text.translate(digits) for _, text in marks] == [f"2{power}" for power in powers]
+
+
+def test_a_dot_is_drawn_around_each_point_of_a_line():
+    """A ring of radius 2 around it, and the line goes on from its middle."""
+    html = make([Curve("c", [0.0, 1.0], [0.0, 1.0], "dots")], {"k": [0]}).html
+    path = re.search(r'class="dg-curves"[^>]*><path d="([^"]*)"', html)[1]
+    ring = "m-2 0a2 2 0 1 0 4 0a2 2 0 1 0 -4 0m2 0"
+    assert path.count(ring) == 2 and re.fullmatch(r"M[\d. ]+L[\d. ]+", path.replace(ring, ""))
+    assert html.count("<circle") == 1  # in the legend
+
+
 @pytest.mark.parametrize("style", module.STYLES)
 def test_each_style_draws_all_points(style):
     figure = make([Curve("c", X, WAVES[0, 0], style)], {"k": [0]})
     path = re.search(r'class="dg-curves"[^>]*><path d="([^"]*)"', figure.html)[1]
-    marks = {"line": "ML", "points": "M", "steps": "MH", "bars": "M"}[style]
+    marks = {"line": "ML", "dots": "ML", "points": "M", "steps": "MH", "bars": "M"}[style]
     assert sum(path.count(mark) for mark in marks) == len(X)
 
 

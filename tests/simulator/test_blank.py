@@ -294,6 +294,13 @@ def test_a_known_mistake_is_named():
     assert other.kind == "wrong" and "Another one." not in repr(other)
 
 
+def test_a_known_mistake_is_named_in_another_case():
+    """In the first case it may be right by chance; what is known has the shape of its case."""
+    known = {"Of many.": np.ones((2, 3)), "Seven, not eight.": 8.0}
+    found = check_function(double, 2 * X, X, also=[(7.0, 4.0)], known=known)
+    assert found.kind == "wrong" and "Seven, not eight." in repr(found)
+
+
 def test_integers_are_right_to_the_last_digit():
     @jit
     def count(out):

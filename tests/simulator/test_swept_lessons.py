@@ -11,6 +11,7 @@ WAIT, NONE = "cuda.syncthreads()", "pass"
 ONCE = "(launch + trip + level)"
 FIT = "65536 // (registers * threads)"
 BLOCKS, POINTS = f"min({FIT}, 2048 // threads)", "132 * blocks * threads"
+RESIDENT = "132 * min(65536 // registers, 2048)"
 
 
 @pytest.mark.parametrize(
@@ -42,20 +43,19 @@ BLOCKS, POINTS = f"min({FIT}, 2048 // threads)", "132 * blocks * threads"
         (SCHEMES, "repeats", ("1 - 2 * r * S * k / T",), "wrong", "over"),
         (SCHEMES, "repeats", ("2 * r * S * k / T",), "wrong", "margin"),
         (SCHEMES, "repeats", ("T / (T - 2 * r * k)",), "wrong", "several substeps"),
+        (SCHEMES, "steps_per_launch", ("B / (2 * r * S)",), "wrong", "Only whole steps"),
         (SCHEMES, "points_per_wave", (BLOCKS, POINTS), "right", ""),
         (SCHEMES, "points_per_wave", (FIT, POINTS), "wrong", "so many threads"),
-        (
-            SCHEMES,
-            "points_per_wave",
-            ("0", "132 * min(65536 // registers, 2048)"),
-            "wrong",
-            "as a whole",
-        ),
-        (SCHEMES, "points_per_wave", ("2048 // threads", POINTS), "wrong", "67584"),
-        (SCHEMES, "points_per_wave", (BLOCKS, "132 * blocks"), "wrong", "253440"),
-        (SCHEMES, "warp_diamond", ("even", "even", "odd", "odd"), "right", "all 128 values"),
-        (SCHEMES, "warp_diamond", ("odd", "odd", "even", "even"), "wrong", "in `even` or in `odd`"),
-        (SCHEMES, "warp_diamond", ("t - 1", "t + 1", "t - 1", "t + 1"), "wrong", "by up, down"),
+        (SCHEMES, "points_per_wave", ("2048 // threads", POINTS), "wrong", "count registers"),
+        (SCHEMES, "points_per_wave", ("0", RESIDENT), "wrong", "as a whole"),
+        (SCHEMES, "points_per_wave", (BLOCKS.replace("//", "/"), POINTS), "wrong", "Round"),
+        (SCHEMES, "points_per_wave", (BLOCKS, "132 * blocks"), "wrong", "how many points"),
+        (SCHEMES, "points_per_wave", (BLOCKS, "blocks * threads"), "wrong", "one multiprocessor"),
+        (SCHEMES, "warp_diamond", ("1", "even", "odd"), "right", "all 128 values"),
+        (SCHEMES, "warp_diamond", ("1", "odd", "even"), "wrong", "124 of 128 values"),
+        (SCHEMES, "warp_diamond", ("1", "even", "even"), "wrong", "in `even` or in `odd`"),
+        (SCHEMES, "warp_diamond", ("0", "even", "odd"), "wrong", "64 of 128 values"),
+        (SCHEMES, "warp_diamond", ("0", "even", "odd"), "wrong", "does lane 0 make first"),
     ],
 )  # fmt: skip
 def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:

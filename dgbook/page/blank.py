@@ -220,18 +220,19 @@ def _called(
     except Exception as error:  # of any kind: it is the reader's, and is told, not raised
         return _python(error, source)
     want = np.asarray(want, float)
+    rounding = 200 * np.finfo(float).eps * np.abs(want).max(initial=0)
+    if have.shape == want.shape:
+        bad = ~(np.abs(have - want) <= rounding)
+        if not bad.any():
+            values = "the value" if want.size == 1 else f"all {want.size} values"
+            return Verdict("right", "Right:", f"{values}, to rounding.")
+    for words, mistaken in known.items():  # a mistake may have another shape
+        of = np.asarray(mistaken, float)
+        if have.shape == of.shape and np.abs(have - of).max() <= rounding:
+            return Verdict("wrong", "Not quite.", words)
     if have.shape != want.shape:
         words = f"The shape of the result is `{have.shape}` and should be `{want.shape}`."
         return Verdict("wrong", "Not quite.", words)
-    rounding = 200 * np.finfo(float).eps * np.abs(want).max(initial=0)
-    bad = ~(np.abs(have - want) <= rounding)
-    if not bad.any():
-        values = "the value" if want.size == 1 else f"all {want.size} values"
-        return Verdict("right", "Right:", f"{values}, to rounding.")
-    for words, mistaken in known.items():
-        mistaken = np.asarray(mistaken, float)
-        if mistaken.shape == have.shape and np.abs(have - mistaken).max() <= rounding:
-            return Verdict("wrong", "Not quite.", words)
     first = tuple(map(int, np.argwhere(bad)[0]))
     several = want.size > 3 and want.any()
     if several and (same := _same_everywhere(have.ravel(), want.ravel(), 1e-12)):

@@ -19,7 +19,7 @@ GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
     [
         ("ghosts", (), "blank", "in lines 2, 4"),
         ("ghosts", (OWN, OTHERS), "right", ""),
-        ("ghosts", (OWN, "owner[near] == part"), "wrong", ""),
+        ("ghosts", (OWN, "owner[near] == part"), "wrong", "the part's own"),
         ("ghosts", (OWN, ":"), "wrong", ""),
         ("ghosts", ("owner != part", "owner[near] == part"), "wrong", ""),
         ("incoming", (TANGENTIAL, "np.cross(n, H)"), "right", ""),

@@ -34,6 +34,7 @@ RESIDENT = "132 * min(65536 // registers, 2048)"
         (TALK, "gain", (f"{ONCE} / (2 * level + {ONCE} / h)",), "wrong", "6.900"),
         (TALK, "gain", (f"{ONCE} / (2 * level)",), "wrong", "7.734"),
         (TALK, "gain", ("launch / (2 * level + launch / h)",), "wrong", ""),
+        (TALK, "gain", (f"{ONCE} / (level + (launch + trip) / h)",), "wrong", "two levels"),
         (SCHEMES, "steps_per_launch", ("B // (2 * r * S)",), "right", ""),
         (SCHEMES, "steps_per_launch", ("B // (r * S)",), "wrong", "both of its sides"),
         (SCHEMES, "steps_per_launch", ("B // (2 * r)",), "wrong", "several of them"),

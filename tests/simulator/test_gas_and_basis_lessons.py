@@ -19,6 +19,9 @@ GAS = "07_a_vortex_that_must_not_fade", (
 BASIS = "08_a_basis_that_makes_matrices_sparse", (
     "# @title Import what is given", "# @title Say what likely",
 )  # fmt: skip
+SPARSE = "08b_kernels_for_a_sparse_basis", (
+    "# @title Check the flux", "# @title Make the tasks", "# @title What each task asks",
+)  # fmt: skip
 # Function: its lesson with the folded cells that it needs, and what stands in place of each blank.
 BLANKS = {
     "edge_flux": (KERNELS, {"u[m, ...]": "u[m, s]", "length[e] * ...": "length[e] * F[s]"}),
@@ -48,6 +51,8 @@ BLANKS = {
         BASIS,
         {"...  # from": "column[j] -= 1; column[m] += 1  # from", "] = ...": "] = a[j]"},
     ),
+    "difference": (SPARSE, {"d[i] = ...": "d[i] = u[p + 1] - u[p]", "* ...": "* d[below[i, j]]"}),
+    "face": (SPARSE, {"...": "c2[j, 2] * (s[i + r + 1] + s[i + r + 2])"}),
 }
 # A blank, what is right in it, what is put instead, and what has to be told.
 WRONG = [
@@ -97,6 +102,8 @@ WRONG = [
     ),
     ("derivative", "a[j]", "a[m]", "direction j, not m"),
     ("derivative", "column[j] -= 1; ", "", "one entry less, another more"),
+    ("difference", "u[p + 1] - u[p]", "u[p] - u[p + 1]", "has the wrong sign"),
+    ("face", "s[i + r + 2]", "s[i + r]", "third pair is green"),
     ("coalesced", "uT[s, k]", "uT[k, s]", "in the right order"),
 ]
 

@@ -101,7 +101,9 @@ def difference(edits: Iterable[tuple[str, str]]) -> Shown:
     lines = []
     for new, old in edits:
         for sign, text in (("-", old), ("+", new)):
-            lines += [f"{sign} {line}" for line in text.rstrip().split("\n")]
+            said = text.rstrip()
+            if said.strip() != ";":  # an empty statement says nothing to a reader
+                lines += [f"{sign} {line}" for line in said.split("\n")]
     return Shown("the difference", "\n".join(lines) + "\n", "diff")
 
 

@@ -196,6 +196,7 @@ def draw(
     shown: Sequence[Sequence[ThreadId]],
     changed: set[int],
     alt: str,
+    short: bool = False,
 ) -> str:
     """Both drawings of a film; the page shows one of them.
 
@@ -208,12 +209,15 @@ def draw(
     changed : set of int
         Lines to be marked.
     alt : str
+    short : bool
+        Whether loops show their first and last round only.
     """
     keep = [] if log.clash is None else [log.clash.step, log.clash.other_step]
     keep = [step for step in keep if step is not None]
     found = ""
     for wide in (True, False):
-        mine = fold(listed, 2, 5, keep) if wide else fold(listed, 1, 3, keep)
+        some = (1, 2) if short else (2, 5) if wide else (1, 3)
+        mine = fold(listed, *some, keep)
         drawing = _Drawing(log, mine, shown, changed, wide)
         found += drawing.svg.svg("wide" if wide else "narrow", alt)
     return found
@@ -295,6 +299,8 @@ class _Drawing:
                     d.text(plan.code, y + 14, piece, "c")
                 if plan.below(row):
                     y += (17 if short else 21) if row.cells else 12 if not plan.wide else 0
+            elif n and (self.rows[n - 1].kind == "fold" or self.rows[n - 1].line != row.line):
+                d.text(21, y + 14, row.line, "s m", end=True)
             if row.label:
                 pair = n + 1 < len(self.rows) and self.rows[n + 1].path == row.path
                 label = row.label if plan.wide else row.label.replace(" ", "")

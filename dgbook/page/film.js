@@ -31,6 +31,10 @@ function (root, spec) {
     return spec.rowwise ? (number % spec.group ? "" : number / spec.group) : number % 8 ? "" : number;
   }
   function moments() { return real ? spec.order : spec.steps; }
+  // Whether a row without text says its line, since the row before is another's.
+  function named(row, before) {
+    return row.kind !== "fold" && before && (before.kind === "fold" || before.line !== row.line);
+  }
   function isWrite(kind) { return kind.charAt(1) !== "r"; }
 
   // ---- what stays
@@ -67,7 +71,7 @@ function (root, spec) {
     var line = make("div", "dgf-row" + (row.text ? "" : " more") +
       (row.kind === "wt" ? " barrier" : "") + (row.changed ? " changed" : "") +
       (row.kind === "none" ? " declares" : ""), list);
-    make("b", "", line, row.text ? row.line : "");
+    make("b", "", line, row.text || named(row, spec.rows[n - 1]) ? row.line : "");
     make("code", "", line, row.kind === "fold" ? "    \u22ee " + row.label : row.text);
     make("em", "", line, row.kind === "fold" ? "" : row.label);
     var lanes = make("div", "dgf-lanes" + size, line);

@@ -70,6 +70,8 @@ class Film:
         In which the player opens.
     opens_at : str
         A piece of the line at whose first access the player opens; empty for the first line.
+    short : bool
+        Whether loops show their first and last round only.
     """
 
     log: Log
@@ -78,6 +80,7 @@ class Film:
     alt: str
     order: str
     opens_at: str = ""
+    short: bool = False
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -107,7 +110,8 @@ class Film:
         )
 
     def _drawings(self) -> str:
-        return drawing.draw(self.log, self.rows, self.shown, set(self.changed), self.alt)
+        changed = set(self.changed)
+        return drawing.draw(self.log, self.rows, self.shown, changed, self.alt, self.short)
 
     def _repr_html_(self) -> str:
         return self.player().html
@@ -127,6 +131,7 @@ def film(
     shared: int = 0,
     order: str = "",
     opens_at: str = "",
+    short: bool = False,
 ) -> Film:
     """Run a kernel in the simulator and film its threads.
 
@@ -151,6 +156,8 @@ def film(
         unless the simulator objects.
     opens_at : str
         A piece of the line at which the player opens, by default the first.
+    short : bool
+        Show the first and the last round of each loop only, for a film that fits a screen.
 
     Returns
     -------
@@ -173,7 +180,7 @@ def film(
     changed = {n for n, line in numbered if old is not None and line.strip() not in old}
     inside = frozenset(changed & log.source.statements.keys())
     order = order or ("threads" if log.clash else "lanes")
-    made = Film(log, groups(log, blocks), inside, " ".join(alt.split()), order, opens_at)
+    made = Film(log, groups(log, blocks), inside, " ".join(alt.split()), order, opens_at, short)
     if not any(opens_at in row.text for row in made.rows):
         raise ValueError(f"opens_at = {opens_at!r}; no line that ran has this in it")
     return made
@@ -189,7 +196,7 @@ def _spec(film: Film) -> dict[str, Any]:
     log, columns = film.log, [thread for group in film.shown for thread in group]
     clash = log.clash
     keep = [s for s in (clash.step, clash.other_step) if s is not None] if clash else []
-    listed = fold(film.rows, 2, 5, keep)
+    listed = fold(film.rows, *((1, 2) if film.short else (2, 5)), keep)
     places: dict[int, tuple[int, int]] = {}  # of acts, and of steps without any
     found, before = [], {}
     for n, row in enumerate(listed):

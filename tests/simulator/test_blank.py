@@ -1,6 +1,7 @@
 """Blanks: right answers are accepted, wrong ones told apart in words that say where."""
 
 import inspect
+from dataclasses import replace
 
 import numba.cuda
 import numpy as np
@@ -145,6 +146,16 @@ def test_a_value_is_told_with_what_it_should_be(answer):
     u, D = (given(np.random.default_rng(1))[name] for name in "uD")
     verdict = check(answer("D[i, m]", "D[m, i]"), TASK)
     assert f"is {u[:4] @ D[:, 0]:.4f} and should be {D[0] @ u[:4]:.4f}." in verdict.words
+
+
+def test_a_known_mistake_of_a_kernel_is_named(answer):
+    def transposed(given):
+        return {"D was taken by columns.": {"new": given["u"].reshape(K, Np) @ given["D"]}}
+
+    task = replace(TASK, known=transposed)
+    assert check(answer("D[i, m]", "D[m, i]"), task).words == "D was taken by columns."
+    assert "columns" not in check(answer("D[i, m]", "D[i, i]"), task).words
+    assert check(answer(), task).kind == "right"
 
 
 def test_a_kernel_that_is_meant_to_be_wrong(answer):

@@ -1,5 +1,6 @@
 """Films: rows, sectors, banks and arrows against counts by hand."""
 
+import json
 import re
 
 import numpy as np
@@ -227,6 +228,24 @@ def test_rounds_of_a_long_loop_are_left_out():
     labels = [r.label for r in fold(rows, first=2, most=5) if r.line == 8]
     assert labels == ["m = 0", "m = 1", "37 more rounds", "m = 39"]
     assert len(fold(rows, first=2, most=40)) == len(rows) and rows[0].text.endswith("f4(0)")
+
+
+def test_a_short_film_has_first_and_last_rounds_and_says_whose_line_a_row_is():
+    @jit
+    def paired(u, v):
+        i = cuda.threadIdx.x
+        for s in range(4):
+            u[i, s] = s
+            v[i, s] = s
+
+    nothing = np.zeros((4, 4), f4)
+    made = film(paired, 1, 4, nothing, nothing, alt=ALT, short=True).player().html
+    rows = json.loads(re.search(r'"rows":(\[.*?\]),"steps"', made)[1])
+    assert [(r["line"], r["label"]) for r in rows[2:]] == [
+        (5, "s = 0"), (6, "s = 0"), (5, "2 more rounds"), (5, "s = 3"), (6, "s = 3")
+    ]  # fmt: skip
+    wide = made[made.index("<svg") :].split("</svg>")[0]
+    assert re.findall(r'x="21" y="\d+" class="s m" text-anchor="end">(\d)<', wide) == list("345656")
 
 
 def test_bad_input_is_named():

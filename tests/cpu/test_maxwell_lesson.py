@@ -52,7 +52,11 @@ BLANKS = {
         {"einsum(..., rst_xyz": 'einsum("kid,imn->dkmn", rst_xyz'},
         ("# @title Draw the lift",),
     ),
-    "enlarge": (SPHERE, {"return ...": "return (np.pi / J.sum()) ** (1 / 3)"}, ()),
+    "enlarge": (
+        SPHERE,
+        {"return ...": "return (np.pi / J.sum()) ** (1 / 3)"},
+        ("# @title Make the task of the factor",),
+    ),
 }
 WRONG = [
     ("star", "+ jump_E) / (Z[0]", "- jump_E) / (Z[0]"),

@@ -133,6 +133,19 @@ def test_wrong_answers_are_told(tmp_path, name: str, right: str, wrong: str) -> 
     assert found.kind == "wrong", repr(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "words"),
+    [
+        ("curl", "G[0, 2] - G[2, 0]", "G[2, 0] - G[0, 2]", "y has the wrong sign"),
+        ("flux", "+ Yp * E)", "+ Y * E)", "the neighbor's"),
+        ("enlarge", "(np.pi / J.sum()) ** (1 / 3)", "np.pi / J.sum()", "third power"),
+    ],
+)
+def test_a_likely_slip_is_named(tmp_path, name: str, right: str, wrong: str, words: str) -> None:
+    solution = {old: new.replace(right, wrong) for old, new in BLANKS[name][1].items()}
+    assert words in repr(say(tmp_path, name, solution)[0])
+
+
 @pytest.mark.parametrize("name", ["curl", "jumps", "flux", "energy_rate"])
 def test_the_lesson_goes_on_with_what_is_right(tmp_path, name: str) -> None:
     """With the reader's function if it has passed, otherwise with the solution."""

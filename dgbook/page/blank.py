@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ast
 import html
+import itertools
+import operator
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -313,7 +315,7 @@ def _advised(log: Log) -> str:
         if any(isinstance(i, (int, np.integer)) and i < 0 for i in clash.error.index):
             return f"{words} Before 0 lies nothing: should this thread take another word, or none?"
         if len(clash.error.index) > 1:
-            return f"{words} Are its indices in the right order?"
+            return f"{words} {_too_far(clash.error)}".rstrip()
         return f"{words} Which elements belong to this thread?"
     if clash.kind in ("race", "unwritten") and clash.other is not None and clash.access.shared:
         first, last = sorted((clash.other_step.line, clash.step.line))
@@ -321,6 +323,20 @@ def _advised(log: Log) -> str:
             between = f"between lines {first} and {last}"
             return f"{words} Do all threads pass a `cuda.syncthreads()` {between}?"
     return words
+
+
+def _too_far(error: Any) -> str:
+    """Which of several indices leaves its axis, and whether they would fit in another order."""
+    shape = ast.literal_eval(str(error).rpartition("its shape is ")[2] or "()")
+    for axis, (i, size) in enumerate(zip(error.index, shape, strict=False)):
+        if not isinstance(i, slice) and i >= size:
+            name = ("first", "second", "third")[axis] if axis < 3 else "last"
+            words = f"Its {name} index goes too far: {size - 1} is the last."
+            orders = itertools.permutations(error.index)
+            if any(all(map(operator.lt, order, shape)) for order in orders):
+                return f"{words} Are its indices in the right order?"
+            return words
+    return ""
 
 
 def _differences(log: Log, right: Mapping[str, np.ndarray], task: Task) -> str:

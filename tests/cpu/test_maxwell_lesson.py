@@ -52,7 +52,11 @@ BLANKS = {
         {"einsum(..., rst_xyz": 'einsum("kid,imn->dkmn", rst_xyz'},
         ("# @title Draw the lift",),
     ),
-    "enlarge": (SPHERE, {"return ...": "return (np.pi / J.sum()) ** (1 / 3)"}, ()),
+    "enlarge": (
+        SPHERE,
+        {"return ...": "return (np.pi / J.sum()) ** (1 / 3)"},
+        ("# @title Make the task of the factor",),
+    ),
 }
 WRONG = [
     ("star", "+ jump_E) / (Z[0]", "- jump_E) / (Z[0]"),
@@ -127,6 +131,19 @@ def test_wrong_answers_are_told(tmp_path, name: str, right: str, wrong: str) -> 
     assert solution != BLANKS[name][1]
     found, _ = say(tmp_path, name, solution)
     assert found.kind == "wrong", repr(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong", "words"),
+    [
+        ("curl", "G[0, 2] - G[2, 0]", "G[2, 0] - G[0, 2]", "y has the wrong sign"),
+        ("flux", "+ Yp * E)", "+ Y * E)", "the neighbor's"),
+        ("enlarge", "(np.pi / J.sum()) ** (1 / 3)", "np.pi / J.sum()", "third power"),
+    ],
+)
+def test_a_likely_slip_is_named(tmp_path, name: str, right: str, wrong: str, words: str) -> None:
+    solution = {old: new.replace(right, wrong) for old, new in BLANKS[name][1].items()}
+    assert words in repr(say(tmp_path, name, solution)[0])
 
 
 @pytest.mark.parametrize("name", ["curl", "jumps", "flux", "energy_rate"])

@@ -103,7 +103,7 @@ WRONG = [
      "0, node 2, is"),
     ("= total", "= total + (j // Np == 3)", "wrong", "new is wrong in element 3 only."),
     ("= total", "= total + (j // Np != 3)", "wrong", "new is right in element 3 only."),
-    ("D[i, m]", "D[i, m + 1]", "stopped", "Are its indices in the right order?"),
+    ("D[i, m]", "D[i, m + 1]", "stopped", "Its second index goes too far: 3 is the last."),
     ("s[m]", "u[cuda.blockIdx.x * Np + m]", "wrong", "thread 0 reads u 5 times where once would"),
     ("        total", "        cuda.syncthreads()\n        total", "wrong",
      "thread 0 waits 5 times at a barrier where once would do."),
@@ -118,6 +118,20 @@ WRONG = [
 def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
     verdict = check(answer(old, new), TASK)
     assert verdict.kind == kind and words in repr(verdict), repr(verdict)
+
+
+def test_the_order_of_indices_is_asked_for_where_another_one_fits(tmp_path):
+    """A word of two rows of five, asked for as if there were five rows."""
+    path = tmp_path / "answer.py"
+    path.write_text("@jit\ndef first(D, new):\n    i = cuda.threadIdx.x\n    new[i] = D[i, 0]\n")
+    space = {"cuda": cuda, "jit": jit}
+    exec(compile(path.read_text(), path, "exec"), space)
+    given = {"D": np.ones((2, 5), f4), "new": np.full(5, np.nan, f4)}
+    task = Task(1, 5, lambda rng: dict(given), lambda g: {"new": g["D"][0]}, ("node",))
+    verdict = check(space["first"], task)
+    assert verdict.kind == "stopped"
+    words = "Its first index goes too far: 1 is the last. Are its indices in the right order?"
+    assert repr(verdict).endswith(words), repr(verdict)
 
 
 def test_a_loop_that_never_ends_is_told(answer, monkeypatch):

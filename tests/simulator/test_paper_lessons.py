@@ -165,6 +165,14 @@ def test_the_functions_of_5b(tmp_path, name: str) -> None:
         assert run(lines, tmp_path)["verdict"].kind == kind
 
 
+def test_forgotten_fields_are_told(tmp_path) -> None:
+    (source,) = (s for s in cells(MEASURED) if "def words(" in s)
+    one = BLANKS_5B["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")
+    text = "import numpy as np\n" + source.replace(BLANKS_5B["words"][0], one)
+    found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
+    assert "Six fields" in repr(found["verdict"])
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

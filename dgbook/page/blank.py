@@ -37,6 +37,8 @@ class Task:
         What the axes of the right values are called in a sentence.
     hints : mapping of str to str
         A sentence to add where values are wrong, by the name of the array.
+    known : mapping of str to callable
+        What likely mistakes write, each like `right`, by the sentence that says what is wrong.
     objection : str
         For a kernel that is meant to be wrong: "race" or "unwritten", what the simulator has to
         find in it. Where it is about shared memory, the kernel must be right but for that: the
@@ -58,6 +60,9 @@ class Task:
     right: Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]
     axes: tuple[str, ...] = ("element", "node")
     hints: Mapping[str, str] = field(default_factory=dict)
+    known: Mapping[str, Callable[[Mapping[str, Any]], Mapping[str, np.ndarray]]] = field(
+        default_factory=dict
+    )
     objection: str = ""
     reads: Mapping[str, int] = field(default_factory=dict)
     barriers: int | None = None
@@ -140,7 +145,10 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
             return _as_intended(kernel, log, task, given)
         return Verdict("stopped", "The simulator stops.", _advised(log))
     if words := _differences(log, right, task):
-        return Verdict("wrong", "Not quite.", words)
+        made = (
+            said for said, what in task.known.items() if not _differences(log, what(given), task)
+        )
+        return Verdict("wrong", "Not quite.", next(made, words))
     if task.objection:
         words = (
             "The values are right, but the simulator was to object to this kernel, and does not."

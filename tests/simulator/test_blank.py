@@ -108,6 +108,7 @@ WRONG = [
      "thread 0 waits 5 times at a barrier where once would do."),
     ("    new[j]", "    cuda.syncthreads()\n    new[j]", "wrong",
      "thread 0 waits twice at a barrier where once would do."),
+    ("s[i] = u[j]", "s[:] = u[j]", "stopped", "In line 6, s is an array: an index is missing."),
     ("u[j]", "v[j]", "stopped", "in line 6: NameError"),
     ("(u, D, new)", "(u, D, result)", "wrong", "No parameter is called result here"),
 ]  # fmt: skip
@@ -117,6 +118,18 @@ WRONG = [
 def test_wrong_answers_are_told_apart(answer, old, new, kind, words):
     verdict = check(answer(old, new), TASK)
     assert verdict.kind == kind and words in repr(verdict), repr(verdict)
+
+
+def test_a_known_mistake_of_a_kernel_is_named(answer):
+    by_columns, negative = (
+        (lambda g: right(g | {"D": g["D"].T})),
+        (lambda g: {"new": -right(g)["new"]}),
+    )
+    known = {"by columns": by_columns, "negative": negative}
+    task = Task(K, Np, given, right, known=known)
+    assert check(answer("D[i, m]", "D[m, i]"), task).words == "by columns"
+    assert "is 2 times" in check(answer("= total", "= 2 * total"), task).words
+    assert check(answer(), task)
 
 
 def test_a_loop_that_never_ends_is_told(answer, monkeypatch):

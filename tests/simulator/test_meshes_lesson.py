@@ -209,7 +209,7 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
 @pytest.mark.parametrize(
     ("step", "change", "kind", "words"),
     [
-        ("volume", "D[d, i, m] -> D[d, m, i]", "wrong", "All values"),
+        ("volume", "D[d, i, m] -> D[d, m, i]", "wrong", "is the row of D"),
         ("volume", "* state[m] -> * u[k * Np + m]", "wrong", "thread 0 reads u 31 times where"),
         ("volume", "state[m] -> state[i]", "wrong", "zero but for rounding"),
         ("volume", "total -= -> total +=", "wrong", "wrong sign"),

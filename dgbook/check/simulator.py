@@ -160,7 +160,7 @@ class NotAnIntegerError(SimulatorError):
 
 
 class NotOneElementError(SimulatorError):
-    """A kernel takes an array, or a part of one, for a number.
+    """A kernel takes an array, or a part of one, for a number, or writes a number into it.
 
     Attributes
     ----------
@@ -695,12 +695,14 @@ class _Strided:
         return self._no_number()
 
     def _not_one(self, index: Any) -> SimulatorError:
-        return _error(
-            SimulatorError,
+        error = _error(
+            NotOneElementError,
             f": {self.name}{_brackets(index)} is more than one element; write element by element",
             self,
             index,
         )
+        error.ndim = self._view(index).ndim
+        return error
 
 
 class ConstantArray(_Strided):

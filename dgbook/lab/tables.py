@@ -25,6 +25,8 @@ class Table:
     def __str__(self) -> str:
         indices = range(len(self.columns))
         body = [[self._cell(row, i, plain=True) for i in indices] for row in self.rows]
+        for n, line in enumerate(body):
+            line[0] = self._name(n, plain=True)
         head = [self._heading(i, plain=True) for i in indices]
         origin = self._origin
         caption = f"{self.caption} [{origin.label} {origin.source}]" if origin else self.caption
@@ -48,8 +50,9 @@ class Table:
         indices = range(len(self.columns))
         head = "".join(f'<th scope="col">{self._heading(i, plain=False)}</th>' for i in indices)
         body = ""
-        for row in self.rows:
-            first, *others = (self._cell(row, i, plain=False) for i in indices)
+        for n, row in enumerate(self.rows):
+            first = self._name(n, plain=False)
+            others = [self._cell(row, i, plain=False) for i in indices[1:]]
             cells = "".join(f'<td style="text-align:right">{cell}</td>' for cell in others)
             body += f'<tr><th scope="row">{first}</th>{cells}</tr>'
         # "dataframe" is the class that notebooks and themes know how to draw, light and dark.
@@ -84,13 +87,35 @@ class Table:
         origins = {(n.unit, n.label, n.source) for n in numbers}
         return numbers[0] if len(origins) == 1 else None
 
+    @cached_property
+    def _origins(self) -> tuple[Number | None, ...]:
+        """By row, a number that stands for those that no column speaks for; if they fit, or empty.
+
+        They fit if there are two such columns or more, and in each row one origin.
+        """
+        mixed = [i for i in range(len(self.columns)) if not self._common(i)]
+        found = [[row[i] for i in mixed if isinstance(row[i], Number)] for row in self.rows]
+        several = max(map(len, found), default=0) > 1
+        fit = several and all(len({(n.label, n.source) for n in row}) < 2 for row in found)
+        return tuple(row[0] if row else None for row in found) if fit and not self._origin else ()
+
+    def _name(self, n: int, plain: bool) -> str:
+        """The head of a row."""
+        name, number = self._cell(self.rows[n], 0, plain), (self._origins or {n: None})[n]
+        if number is None:
+            return name
+        if plain:
+            return f"{name} [{number.label} {number.source}]"
+        label = badge(number.label, number.source)
+        return f'{name}<br><span style="font-weight:normal">{label}</span>'
+
     def _cell(self, row: tuple[Any, ...], column: int, plain: bool) -> str:
         value = row[column]
         specification = self.formats.get(self.columns[column], "")
         if isinstance(value, Number):
             if self._common(column):
                 return value.text(specification, unit=plain)
-            if self._origin:
+            if self._origin or self._origins:
                 text = value.text(specification)
                 return text if plain else html.escape(text)
             if plain:
@@ -112,8 +137,9 @@ def table(
     ----------
     rows : sequence of rows
         Cells are text, integers (orders, counts), `Number` or None (shown as a dash). Where all
-        numbers of a column have one unit and origin, the label stands in its heading, else in
-        each cell; with the caption, if the numbers of several columns have one origin.
+        numbers of a column have one unit and origin, the label stands in its heading; with the
+        caption, if the numbers of several columns have one origin; at the head of each row, if
+        those of a row have one; else in each cell.
     columns : sequence of str
         The headings; the first column names the rows.
     caption : str

@@ -443,8 +443,9 @@ def render(fig: Figure, colors: int = 256) -> bytes:
     """A figure as a PNG of at most `colors` colors, a third of the size of a full-color one.
 
     White is transparent, and every other color as transparent as it can be: on white it is what
-    matplotlib drew.
+    matplotlib drew. The figure keeps the layout of this picture.
     """
+    _settle(fig)
     picture = _drawn(fig).convert("RGB").quantize(colors, dither=Picture.Dither.NONE)
     palette = np.array(picture.getpalette(), float).reshape(-1, 3)
     opacity = 255.0 - palette.min(axis=1, keepdims=True)
@@ -456,7 +457,8 @@ def render(fig: Figure, colors: int = 256) -> bytes:
 def field_mask(fig: Figure) -> np.ndarray | None:
     """Where a figure shows colors of a color map that is no ink on paper, or None if nowhere.
 
-    A map that begins or ends near white is ink: its zero is the page.
+    A map that begins or ends near white is ink: its zero is the page. Marks and lines on a field
+    belong to it if their gid is "field": they keep their colors where they reach beyond its edge.
 
     Returns
     -------
@@ -465,6 +467,7 @@ def field_mask(fig: Figure) -> np.ndarray | None:
     fields = [artist for artist in fig.findobj(_is_field) if artist.get_visible()]
     if not fields:
         return None
+    fields += fig.findobj(lambda artist: artist.get_gid() == "field")
     bars = [ax._colorbar for ax in fig.axes if hasattr(ax, "_colorbar")]
     fields += [end for bar in bars for end in bar._extend_patches]  # arrows beyond the limits
     others = [child for ax in fig.axes for child in ax.get_children() if child not in fields]
@@ -489,6 +492,14 @@ def _is_field(artist: Artist) -> bool:
         return False
     darkest = [min(artist.cmap(end, bytes=True)[:3]) for end in (0.0, 1.0)]
     return max(darkest) < 200
+
+
+def _settle(fig: Figure) -> None:
+    """Lay a figure out and keep it so: axes of equal aspect have their place the second time."""
+    fig.set_dpi(DPI)
+    for _ in range(2):
+        fig.draw_without_rendering()
+    fig.set_layout_engine("none")
 
 
 def _drawn(fig: Figure, transparent: bool = False) -> Picture.Image:

@@ -64,16 +64,15 @@ def unlabeled_columns(html: str) -> list[str]:
     found = []
     for (caption,), (_, head, *body) in Tables(html).tables:
         for i, heading in enumerate(head):
-            column = [row[i] for row in body]
-            shown = [cell for cell in column if PERFORMANCE.search(f"{heading} {cell}")]
-            if not all(LABEL.search(f"{caption} {heading} {cell}") for cell in shown):
+            shown = [row for row in body if PERFORMANCE.search(f"{heading} {row[i]}")]
+            if not all(LABEL.search(f"{caption} {heading} {row[0]} {row[i]}") for row in shown):
                 found.append(heading or caption)
     return found
 
 
 @chapters
 def test_what_cells_show_is_labeled(path: Path) -> None:
-    """Tables by column, printed text and drawings as a whole."""
+    """Tables by column or by row, printed text and drawings as a whole."""
     for number, cell in cells(path):
         for output in cell.get("outputs", []):
             html = DATA.sub("", output.get("data", {}).get("text/html", ""))

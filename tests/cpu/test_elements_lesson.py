@@ -127,9 +127,9 @@ def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str)
         ("exponents", "sum(p) <= N", "p[0] + p[1] <= N", "wrong", "is `(75, 3)`"),
         ("exponents", "sum(p) <= N", "sum(p) < dim", "wrong", "is `(10, 3)`"),
         ("exponents", "sum(p) <= N", "sum(p) <= 2", "wrong", "is `(10, 3)`"),
-        ("multiply", "product[1 + m]", "product[m]", "wrong", "layer 1 + m"),
-        ("multiply", "product[1 + m]", "product[:]", "wrong", "Which layers"),
-        ("multiply", "product[1 + m]", "product[1:]", "wrong", "Only the slope along r_m"),
+        ("multiply", "out[1 + m]", "out[m]", "wrong", "layer 1 + m"),
+        ("multiply", "out[1 + m]", "out[:]", "wrong", "Which layers"),
+        ("multiply", "out[1 + m]", "out[1:]", "wrong", "Only the slope along r_m"),
         ("multiply", "+= q[0]", "+= q[1 + m]", "wrong", "adds q itself"),
         ("multiply", "+= q[0]", "+= 1", "wrong", "values are wrong"),
         ("derivatives", "slopes @ np.linalg.inv(V)", "np.linalg.inv(V) @ slopes", "wrong",
@@ -155,7 +155,7 @@ def test_checks_leave_room_for_rounding(lesson, monkeypatch, verdict, name: str)
         ("rate", "a @ gradient(u, vertices, D)", "gradient(u, vertices, D)", "wrong",
          "is `(2, 10)`"),
         ("rate", "a @ gradient(u, vertices, D)", "-a @ gradient(u, vertices, D)", "wrong",
-         "values are wrong"),
+         "stands in the last line"),
     ],
 )  # fmt: skip
 def test_likely_mistakes_are_told(verdict, name, old, new, kind, words) -> None:

@@ -109,6 +109,39 @@ def test_a_field_has_a_picture_for_dark_pages():
     assert 'class="dg-drawing"' in plot.show(drawing, ALT)._repr_html_()
 
 
+def test_both_pictures_of_a_field_have_one_layout():
+    fig, axes = plot.figure(height=6.6, rows=2, grid=False, height_ratios=(5, 3))
+    for ax, top in zip(axes, (1.25, 0.6), strict=True):
+        square = np.linspace(-1.25, 1.25, 9)
+        image = ax.pcolormesh(square, square, np.outer(square, square))
+        ax.set_aspect("equal")
+        plot.label_axes(ax, "x", "y", title="a slice")
+        ax.set_ylim(-0.8, top)
+    fig.colorbar(image, ax=axes, label="light", shrink=0.6)
+    shown = plot.show(fig, ALT)
+    light = np.asarray(Picture.open(io.BytesIO(shown.png)).convert("RGBA"), int)
+    assert not light[:, 0, 3].any()  # labels are whole
+    places = [ax.get_position().bounds for ax in fig.axes]
+    fig.draw_without_rendering()
+    assert places == [ax.get_position().bounds for ax in fig.axes]
+    dark = np.asarray(Picture.open(io.BytesIO(shown.dark)).convert("RGB"), int)
+    white = (dark > 240).all(axis=-1) & (light[..., 3] == 0)
+    assert not white.any()  # paper that the dark picture took for a field
+
+
+def test_marks_on_a_field_keep_their_colors():
+    def dark(**options):
+        fig, ax = plot.figure(grid=False)
+        ax.pcolormesh(np.linspace(0, 1, 9).reshape(3, 3))
+        ax.plot(0, 1.5, "o", ms=40, color="#ffffff", mec="#333333", clip_on=False, **options)
+        ax.axis("off")
+        shown = plot.show(fig, ALT)
+        return np.asarray(Picture.open(io.BytesIO(shown.dark)).convert("RGB"), int)
+
+    white = [(picture > 240).all(axis=-1).sum() for picture in (dark(gid="field"), dark())]
+    assert 1.8 < white[0] / white[1] < 2.2  # half of the mark lies beyond the field
+
+
 def test_the_style_sheet_does_what_is_expected_of_it():
     sheet = (Path(plot.__file__).parents[2] / "_static" / "custom.css").read_text()
     drawing = sheet.split("img.dg-drawing:not(.only-dark) {")[1].split("}")[0]

@@ -522,6 +522,26 @@ def test_an_origin_of_several_columns_stands_with_the_caption():
     assert lines[0] == "Two" and "[RECORDED H200]" in lines[1] and "[PAPER chen" in lines[1]
 
 
+def test_an_origin_of_a_row_stands_at_its_head():
+    """Once per row, if no row has two; a column with one origin keeps it in its heading."""
+    rows = [
+        ["old", *labeled(1.0, 2.0, label="RECORDED", source="H200")],
+        ["new", *labeled(3.0, 4.0)],
+    ]
+    rows = [[*row, Number(5.0, "us", "MODEL", "data sheet")] for row in rows]
+    table = tables.table(rows, ["", "rate", "best", "floor"], "Two rows")
+    head, _, old, new = str(table).splitlines()[1:]
+    assert head.split() == ["rate", "best", "floor", "[MODEL", "data", "sheet]"]
+    assert old.startswith("old [RECORDED H200]") and new.startswith("new [LIVE Tesla T4]")
+    text = Balance(table._repr_html_()).text
+    assert text.count("RECORDED") == text.count("LIVE") == text.count("MODEL") == 1
+    assert "1.00 GDOF/s" in text and "oldRECORDED H200" in text
+    # Not if a row has two.
+    rows[0][1] = labeled(1.0, label="PAPER", source="chen, Table 2")[0]
+    lines = str(tables.table(rows, ["", "rate", "best", "floor"], "Mixed")).splitlines()
+    assert "[PAPER chen, Table 2]" in lines[3] and not lines[3].startswith("old [")
+
+
 def test_different_origins_stand_in_each_cell():
     rows = [["a", labeled(1.0)[0]], ["b", labeled(2.0, label="PAPER", source="chen, Table 2")[0]]]
     table = tables.table(rows, ["", "rate"], "Two origins", formats={"rate": ".1f"})

@@ -109,6 +109,7 @@ WRONG = [
      "thread 0 waits 5 times at a barrier where once would do."),
     ("    new[j]", "    cuda.syncthreads()\n    new[j]", "wrong",
      "thread 0 waits twice at a barrier where once would do."),
+    ("s[i] = u[j]", "s[:] = u[j]", "stopped", "In line 6, s is an array: an index is missing."),
     ("u[j]", "v[j]", "stopped", "in line 6: NameError"),
     ("(u, D, new)", "(u, D, result)", "wrong", "No parameter is called result here"),
 ]  # fmt: skip

@@ -51,10 +51,12 @@ def test_blanks_are_blank_and_solutions_are_right(as_it_is, step: str) -> None:
         ("guarded", "    cuda.syncthreads()\n    total = float32", "    total = float32", "stopped",
          "may not have"),
         ("upwind", "u[(k * Np - 1) % u.size]", "u[k * Np - 1]", "stopped", "out of range"),
-        ("upwind", "L[i] * (state[0] - left)", "L[i] * (left - state[0])", "wrong", "are wrong"),
+        ("upwind", "L[i] * (state[0] - left)", "L[i] * (left - state[0])", "wrong",
+         "in this order"),
+        ("upwind", "L[i] * (state[0] - left)", "L[i] * (state[i] - left)", "wrong", "one jump"),
         ("several", "k = cuda.blockIdx.x * E + e", "k = cuda.blockIdx.x + e", "stopped",
          "of block 0 wrote"),
-        ("stage", "DT[m, i]", "DT[i, m]", "wrong", "wrong"),
+        ("stage", "DT[m, i]", "DT[i, m]", "wrong", "is a column of D"),
     ],
 )  # fmt: skip
 def test_likely_mistakes_are_told(tmp_path, step, old, new, kind, words) -> None:

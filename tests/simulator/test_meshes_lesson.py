@@ -209,21 +209,23 @@ def test_the_mistake_shows_on_a_shuffled_box_only(lesson) -> None:
 @pytest.mark.parametrize(
     ("step", "change", "kind", "words"),
     [
-        ("volume", "D[d, i, m] -> D[d, m, i]", "wrong", "All values"),
+        ("volume", "D[d, i, m] -> D[d, m, i]", "wrong", "is the row of D"),
         ("volume", "* state[m] -> * u[k * Np + m]", "wrong", "thread 0 reads u 31 times where"),
         ("volume", "state[m] -> state[i]", "wrong", "zero but for rounding"),
         ("volume", "total -= -> total +=", "wrong", "wrong sign"),
         ("volume", "    cuda.syncthreads()\n -> \n", "stopped", "may not have"),
         ("upwind", "meets[way, n] -> meets[n, way]", "stopped", "indices in the right order"),
         ("upwind", "meets[way, n] -> own[n]", "wrong", "are wrong"),
-        ("upwind", "u[k * Np + own[p]] - plus -> plus - u[k * Np + own[p]]", "wrong", "are wrong"),
+        ("upwind", "u[k * Np + own[p]] - plus -> plus - u[k * Np + own[p]]", "wrong", "is u^- -"),
         # Exercise 3b.1 without its barrier.
         ("upwind", "u[k * Np + own[p]] - plus -> state[own[p]] - plus", "stopped", "may not have"),
         ("stage", "new[j] = state[e, i] -> new[j] = u[i]", "wrong", "right in element 0"),
         ("upwind", "u[k * Np + own[p]] - plus -> u[own[p]] - plus", "wrong", "right in element 0"),
         ("stage", "k = cuda.blockIdx.x * E + e -> k = cuda.blockIdx.x", "stopped", "own the same"),
         ("stage", "LT[p, i] -> LT[i, p]", "stopped", "indices in the right order"),
-        ("stage", "DT[d, m, i] -> DT[d, i, m]", "wrong", "All values"),
+        ("stage", "DT[d, m, i] -> DT[d, i, m]", "wrong", "last index of DT"),
+        ("upwind", "D[d, i, m] -> D[d, m, i]", "wrong", "is the row of D"),
+        ("stage", "flux[e, p] = -> flux[p] =", "stopped", "flux is an array: an index is missing"),
     ],
 )
 def test_likely_mistakes_are_told(lesson, changed, step, change, kind, words) -> None:

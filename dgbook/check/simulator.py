@@ -568,6 +568,7 @@ def _error(
     if array is not None:
         error.array = array.variable
         error.index = index if isinstance(index, tuple) else (index,)
+        error.shape = tuple(array.shape)
     return error
 
 

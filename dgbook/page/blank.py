@@ -327,13 +327,16 @@ def _advised(log: Log) -> str:
 
 def _too_far(error: Any) -> str:
     """Which of several indices leaves its axis, and whether they would fit in another order."""
-    shape = ast.literal_eval(str(error).rpartition("its shape is ")[2] or "()")
-    for axis, (i, size) in enumerate(zip(error.index, shape, strict=False)):
+    if len(error.index) > len(error.shape):
+        return ""
+    for axis, (i, size) in enumerate(zip(error.index, error.shape, strict=False)):
         if not isinstance(i, slice) and i >= size:
             name = ("first", "second", "third")[axis] if axis < 3 else "last"
             words = f"Its {name} index goes too far: {size - 1} is the last."
+            if any(isinstance(i, slice) for i in error.index):
+                return words
             orders = itertools.permutations(error.index)
-            if any(all(map(operator.lt, order, shape)) for order in orders):
+            if any(all(map(operator.lt, order, error.shape)) for order in orders):
                 return f"{words} Are its indices in the right order?"
             return words
     return ""

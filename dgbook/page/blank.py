@@ -248,8 +248,7 @@ def _called(
     which = f"{bad.sum()} of {bad.size} values are wrong. The first, at `{list(first)}`,"
     if want.ndim == 0:
         which = "The value"
-    digits = ".4f" if max(abs(have[first]), abs(want[first])) < 1e6 else ".4g"
-    words = f"{which} is {have[first]:{digits}} and should be {want[first]:{digits}}."
+    words = f"{which} is {_against(have[first], want[first])}."
     return Verdict("wrong", "Not quite.", words)
 
 
@@ -391,9 +390,20 @@ def _difference(log: Log, name: str, want: np.ndarray, task: Task) -> str | None
             which = f"`{name}` is right in {task.axes[0]} {unhurt} only"
         elif len(places) == 1:
             which = f"`{name}` is wrong at {task.axes[-1]} {places[0]} only"
-    digits = "d" if exact else ".4f"
-    values = f"{have.ravel()[first]:{digits}} and should be {want.ravel()[first]:{digits}}"
+    values = _against(have.ravel()[first], want.ravel()[first], exact)
     return f"{which}. The first, at {where}, is {values}."
+
+
+def _against(have: Any, want: Any, exact: bool = False) -> str:
+    """What a value is and should be, with as many digits as it takes until the two differ."""
+    digits = ["d"]
+    if not exact:
+        kind = "f" if 1e-4 <= max(abs(have), abs(want)) < 1e6 else "g"
+        digits = [f".{n}{kind}" for n in range(4, 22)]
+    pairs = [(f"{have:{d}}", f"{want:{d}}") for d in digits]
+    # As numbers, since -0.0000 is no other value than 0.0000; infinities never differ.
+    told = next((pair for pair in pairs if len({*map(complex, pair)}) == 2), pairs[0])
+    return " and should be ".join(told)
 
 
 def _entry(n: int, shape: tuple[int, ...], axes: tuple[str, ...]) -> str:

@@ -163,6 +163,39 @@ def test_a_value_is_told_with_what_it_should_be(answer):
     assert f"is {u[:4] @ D[:, 0]:.4f} and should be {D[0] @ u[:4]:.4f}." in verdict.words
 
 
+@pytest.mark.parametrize(
+    ("have", "want", "told"),
+    [(0.53712, 0.53714, "0.53712 and should be 0.53714"),
+     (0.537, 0.538, "0.5370 and should be 0.5380"),
+     (-1e-5, 0.0, "-1e-05 and should be 0"),
+     (-1e-5, 1.0, "-0.0000 and should be 1.0000"),
+     (1e-9, 1.1e-9, "1e-09 and should be 1.1e-09"),
+     (2e6, 2e6 + 0.5, "2000000 and should be 2000000.5")],
+)  # fmt: skip
+def test_values_are_told_with_digits_that_differ(have, want, told):
+    """By a function and, in the same words, by a kernel."""
+
+    def constant():
+        return have
+
+    def fill(out):
+        out[cuda.threadIdx.x] = have if cuda.threadIdx.x == 1 else 3.0
+
+    def task_of(number):
+        right = {"out": np.array([3.0, number])}
+        return Task(1, 2, lambda rng: {"out": np.zeros(2)}, lambda g: right, axes=("word",),
+                    tolerance=1e-15)  # fmt: skip
+
+    assert repr(check_function(constant, want)) == f"Not quite. The value is {told}."
+    assert repr(check(fill, task_of(want))).endswith(f"at word 1, is {told}.")
+
+
+def test_infinities_are_told_although_no_digit_differs():
+    assert "is inf and should be 1." in repr(check_function(infinite, 1.0))
+    with np.errstate(invalid="ignore"):  # inf - inf
+        assert "is inf and should be inf." in repr(check_function(infinite, np.inf))
+
+
 def test_a_known_mistake_of_a_kernel_is_named(answer):
     def transposed(given):
         return {"D was taken by columns.": {"new": given["u"].reshape(K, Np) @ given["D"]}}
@@ -222,6 +255,10 @@ def double(x):
     return 2 * x
 
 
+def infinite():
+    return np.inf
+
+
 def flat(x):
     return (2 * x).ravel()
 
@@ -254,7 +291,8 @@ X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     ("function", "kind", "words"),
     [(double, "right", "Right: all 6 values, to rounding."),
      (flat, "wrong", "The shape of the result is (6,) and should be (2, 3)."),
-     (shifted, "wrong", "2 of 6 values are wrong. The first, at [0, 2], is 6.0000 and should be"),
+     (shifted, "wrong", "2 of 6 values are wrong. The first, at [0, 2], is 6.000000000001 and "
+      "should be 6.000000000000."),
      (opposite, "wrong", "Every value has the wrong sign."),
      (double_again, "wrong", "Every value is 2 times what it should be."),
      (empty, "blank", "Put something in place of ... in line 2."),

@@ -57,6 +57,11 @@ BLANKS = {
         {"return ...": "return (np.pi / J.sum()) ** (1 / 3)"},
         ("# @title Make the task of the factor",),
     ),
+    "mirror": (
+        SPHERE,
+        {"return ...": "return -E - 2 * E_inc"},
+        ("# @title Make the task of the mirror",),
+    ),
 }
 WRONG = [
     ("star", "+ jump_E) / (Z[0]", "- jump_E) / (Z[0]"),
@@ -78,6 +83,8 @@ WRONG = [
     ("derivatives", "kid,imn->dkmn", "kid,imn->dknm"),
     ("enlarge", "(np.pi / J.sum()) ** (1 / 3)", "np.pi / J.sum()"),
     ("enlarge", "(np.pi / J.sum())", "(4 * np.pi / 3 / J.sum())"),
+    ("mirror", "-E - 2 * E_inc", "-E"),
+    ("mirror", "-E - 2 * E_inc", "-E - E_inc"),
 ]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hdg_cases import scrambled
 from scipy import sparse
+from scipy.optimize import brentq
 
 from dgbook import hdg
 from dgbook.gpu import device
@@ -20,7 +21,8 @@ from dgbook.hdg.preconditioner import (
     restricted,
     schwarz,
 )
-from dgbook.mesh import box
+from dgbook.hdg.solver import direct
+from dgbook.mesh import box, build, face_vertices
 
 CPU = device("cpu")
 
@@ -225,6 +227,32 @@ def test_iterations_hardly_depend_on_order_and_dimension():
     for name, most in (("schwarz", 18), ("jacobi", 27)):
         assert all(iterations((5, 5), p, preconditioner=name)[0] <= most for p in (1, 3, 6))
         assert iterations((3, 3, 3), 3, preconditioner=name)[0] <= 1.6 * most
+
+
+def toward_the_floor(cells, aspect):
+    """A square whose rows grow by one ratio, from cells `aspect` times as wide as high."""
+    ratio = brentq(lambda r: (r**cells - 1) / (r - 1) - cells * aspect, 1 + 1e-9, 10.0)
+    levels = (ratio ** np.arange(cells + 1) - 1) / (ratio**cells - 1)
+    mesh = box((cells, cells))
+    vertices = mesh.vertices.copy()
+    vertices[:, 1] = levels[np.rint(cells * vertices[:, 1]).astype(int)]
+    faces = {
+        name: mesh.elements[f[:, :1], face_vertices(2)[f[:, 1]]]
+        for name, f in mesh.boundary.items()
+    }
+    return build(vertices, mesh.elements, faces)
+
+
+def test_flat_elements_cost_iterations_and_converge():
+    """Of cells a hundred times as wide as high: no direction is preferred by either level."""
+    counts = []
+    for mesh in (box((16, 16)), toward_the_floor(16, 100)):
+        linear = hdg.Gmres("cpu", restart=100, tolerance=1e-8)
+        result = hdg.solve(POISSON, mesh, 1, linear_solver=linear, device="cpu")
+        exact = hdg.solve(POISSON, mesh, 1, linear_solver=direct, device="cpu")
+        assert abs(result.u - exact.u).max() < 1e-6 * abs(exact.u).max()
+        counts.append(linear.solutions[0].iterations)
+    assert counts[0] < 16 and 2 * counts[0] < counts[1] < 80
 
 
 def test_the_solution_is_that_of_the_direct_solver():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import re
 import runpy
 from pathlib import Path
@@ -47,6 +48,19 @@ def write_program(**changes: str) -> dict[str, object]:
     return names
 
 
+def code_cells(lesson: Path) -> list[str]:
+    """The text of every code cell."""
+    cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+
+
+def execute_cell(text: str, names: dict[str, Any]) -> None:
+    """Execute a cell so that the text of its functions can be found again."""
+    name = f"<cell {hash(text)}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), names)
+
+
 def blank_verdict(
     path: Path, lesson: str, imports: str, name: str, answers: tuple[str, ...]
 ) -> Any:
@@ -55,8 +69,7 @@ def blank_verdict(
     The program, written to `path`, has these imports, the cell that makes the lesson's tasks, and
     the blank's.
     """
-    text = (CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8")
-    cells = ["".join(c["source"]) for c in json.loads(text)["cells"] if c["cell_type"] == "code"]
+    cells = code_cells(CHAPTERS / f"{lesson}.ipynb")
     (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
     (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
     for answer in answers:

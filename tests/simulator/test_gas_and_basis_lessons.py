@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import linecache
 from functools import cache
-from pathlib import Path
 
 import pytest
+from page_code import CHAPTERS, code_cells, execute_cell
 
-CHAPTERS = Path(__file__).parents[2] / "chapters"
 KERNELS = "07b_the_vortex_as_kernels", (
     "# @title Make random gas", "# @title Compute the right", "# @title Name likely",
 )  # fmt: skip
@@ -108,41 +105,31 @@ WRONG = [
 ]
 
 
-def sources(lesson: str) -> list[str]:
-    """The text of every code cell."""
-    cells = json.loads((CHAPTERS / f"{lesson}.ipynb").read_text(encoding="utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-
-
-def run(text: str, names: dict) -> None:
-    """Execute a cell so that the text of its functions can be found again."""
-    name = f"<cell {hash(text)}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    exec(compile(text, name, "exec"), names)
-
-
 @cache
 def prepared(lesson: str, folded: tuple[str, ...]) -> dict:
     """What the folded cells define."""
-    names = {}
-    run("import numpy as np\nfrom dgbook.euler import problem", names)
-    run("from dgbook.mesh import box\nfrom dgbook.page import check, check_function", names)
+    names, cells = {}, code_cells(CHAPTERS / f"{lesson}.ipynb")
+    execute_cell("import numpy as np\nfrom dgbook.euler import problem", names)
+    execute_cell(
+        "from dgbook.mesh import box\nfrom dgbook.page import check, check_function", names
+    )
     for start in folded:
-        (text,) = [text for text in sources(lesson) if text.startswith(start)]
-        run(text, names)
+        (text,) = [text for text in cells if text.startswith(start)]
+        execute_cell(text, names)
     return names
 
 
 def verdict(name: str, changes: dict[str, str]):
     """What the check of a blank says after some replacements."""
     (lesson, folded), _ = BLANKS[name]
-    (blank,) = [t for t in sources(lesson) if f"def {name}(" in t and "\ncheck" in t and "..." in t]
+    cells = code_cells(CHAPTERS / f"{lesson}.ipynb")
+    (blank,) = [t for t in cells if f"def {name}(" in t and "\ncheck" in t and "..." in t]
     for old, new in changes.items():
         assert blank.count(old) == 1, old
         blank = blank.replace(old, new)
     head, _, call = blank.rpartition("\ncheck")
     names = dict(prepared(lesson, folded))
-    run(head, names)
+    execute_cell(head, names)
     return eval(f"check{call}", names)
 
 

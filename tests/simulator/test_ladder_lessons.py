@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
+from page_code import CHAPTERS, code_cells, execute_cell
 
 from dgbook.lab.lesson import turned
 
-CHAPTERS = Path(__file__).parents[2] / "chapters"
 NUMBA = CHAPTERS / "06_the_same_operator_today.ipynb"
 CUDA = CHAPTERS / "06b_wide_loads_and_tensor_cores.ipynb"
 LOADS, BITS = "# @title Make the tasks of loads", "# @title Make a number with 11 bits"
@@ -73,17 +70,11 @@ WRONG = [
 ]
 
 
-def sources(lesson: Path) -> list[str]:
-    """The text of every code cell."""
-    cells = json.loads(lesson.read_text(encoding="utf-8"))["cells"]
-    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-
-
 def verdict(name: str, *changes: tuple[str, str]):
     """What the check of a blank says after some replacements."""
     lesson, _, folded = BLANKS[name]
     names = {"np": np, "turned": turned, "Np": 20}
-    cells = sources(lesson)
+    cells = code_cells(lesson)
     (blank,) = [text for text in cells if f"def {name}(" in text and "check" in text]
     for old, new in changes:
         assert blank.count(old) == 1, old
@@ -93,17 +84,8 @@ def verdict(name: str, *changes: tuple[str, str]):
     head, _, call = blank.rpartition("\ncheck")
     head = "from dgbook.page import check, check_function\n" + head
     for text in (*needed, head):
-        exec(compile(text, _kept(text), "exec"), names)
+        execute_cell(text, names)
     return eval(f"check{call.rstrip()}", names)
-
-
-def _kept(text: str) -> str:
-    """A name under which the text's lines can be found again, as those of a cell can."""
-    import linecache
-
-    name = f"<cell {hash(text)}>"
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    return name
 
 
 @pytest.mark.parametrize("name", BLANKS)

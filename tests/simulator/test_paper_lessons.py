@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import inspect
-import json
 import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from page_code import code_cells
 
 from dgbook.page import check, check_function
 
@@ -23,9 +23,7 @@ KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AugAssig
 
 def cells(path: Path) -> list[str]:
     """The code of a lesson's cells that draw nothing."""
-    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(c["source"]) for c in found if c["cell_type"] == "code"]
-    return [s for s in sources if not s.startswith(("# @title Draw", "# @title Count"))]
+    return [s for s in code_cells(path) if not s.startswith(("# @title Draw", "# @title Count"))]
 
 
 def definitions(source: str) -> str:

@@ -66,6 +66,12 @@ def adjugates(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rows, (a * rows[:, 0]).sum(axis=1)[:, None, None]
 
 
+def inverses(x: np.ndarray) -> np.ndarray:
+    """x^-1 of 3 x 3 matrices, (K, 3, 3); see ``adjugates``."""
+    rows, det = adjugates(x)
+    return rows / det
+
+
 def geometric_factors(mesh: Mesh) -> GeometricFactors:
     """Geometric factors of every element; see ``GeometricFactors`` for shapes and scaling.
 

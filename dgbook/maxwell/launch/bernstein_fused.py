@@ -23,7 +23,7 @@ from dgbook.maxwell.launch import fused
 from dgbook.maxwell.plan import BernsteinFusedPlan, FusedShape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
-from dgbook.mesh.geometry import adjugates
+from dgbook.mesh.geometry import inverses
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
 from dgbook.nodal.bernstein import BernsteinBasis
 from dgbook.nodal.fused import SPARE
@@ -194,7 +194,6 @@ class BernsteinFusedLauncher(TeamStage):
         values = values[..., places, :, : self.shape.Np, :]
         halves = []
         for half, x in enumerate(fused.bases(self.operator, self.order[places])):
-            rows, det = adjugates(x)
-            back = self.device.array((rows / det).swapaxes(1, 2))  # (K, 3, 3): d, i
+            back = self.device.array(inverses(x).swapaxes(1, 2))  # (K, 3, 3): d, i
             halves.append(np.moveaxis(back @ values[..., half], -2, -3))
         return np.concatenate(halves, axis=-3)

@@ -16,7 +16,7 @@ from dgbook.maxwell.kernels.local import make_local
 from dgbook.maxwell.plan import FusedShape, LocalShape
 from dgbook.maxwell.reference import Operator
 from dgbook.mesh import along_a_curve
-from dgbook.mesh.geometry import adjugates, map_derivatives
+from dgbook.mesh.geometry import inverses, map_derivatives
 from dgbook.mesh.mesh import face_vertices, vertex_permutations
 from dgbook.nodal.basis import NodalBasis
 from dgbook.nodal.fused import (
@@ -228,10 +228,10 @@ class FusedLauncher(NodalStage):
         """States, flat (..., entries), at some places: (..., 6, places, Np) on the device."""
         values = states.reshape(*states.shape[:-1], -1, self.shape.even_Np, 6)
         values = values[..., places, : self.shape.Np, :]
-        halves = []
-        for half, x in zip((0, 3), self._bases(self.order[places]), strict=True):
-            rows, det = adjugates(x)
-            halves.append(values[..., half : half + 3] @ self.device.array(rows / det))
+        halves = [
+            values[..., half : half + 3] @ self.device.array(inverses(x))
+            for half, x in zip((0, 3), self._bases(self.order[places]), strict=True)
+        ]
         return np.moveaxis(np.concatenate(halves, axis=-1), -1, -3)
 
 

@@ -33,7 +33,7 @@ def slices():
 def faces_of(mesh):
     """Vertices of the faces on each boundary."""
     return {
-        name: mesh.elements[f[:, :1], face_vertices(3)[f[:, 1]]]
+        name: mesh.elements[f[:, :1], face_vertices(mesh.dim)[f[:, 1]]]
         for name, f in mesh.boundary.items()
     }
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hdg_cases import scrambled
+from local_cases import faces_of
 from scipy import sparse
 from scipy.optimize import brentq
 
@@ -22,7 +23,7 @@ from dgbook.hdg.preconditioner import (
     schwarz,
 )
 from dgbook.hdg.solver import direct
-from dgbook.mesh import box, build, face_vertices
+from dgbook.mesh import box, build
 
 CPU = device("cpu")
 
@@ -236,11 +237,7 @@ def toward_the_floor(cells, aspect):
     mesh = box((cells, cells))
     vertices = mesh.vertices.copy()
     vertices[:, 1] = levels[np.rint(cells * vertices[:, 1]).astype(int)]
-    faces = {
-        name: mesh.elements[f[:, :1], face_vertices(2)[f[:, 1]]]
-        for name, f in mesh.boundary.items()
-    }
-    return build(vertices, mesh.elements, faces)
+    return build(vertices, mesh.elements, faces_of(mesh))
 
 
 def test_flat_elements_cost_iterations_and_converge():

@@ -11,8 +11,10 @@ from dgbook.cli import hdg as bench
 from dgbook.cli.main import main
 from dgbook.hdg.blocks import face_columns, random_matrix
 from dgbook.hdg.cost import solution_cost
+from dgbook.hdg.discretization import discretize
 from dgbook.hdg.exact import cylinder_mesh
 from dgbook.hdg.plan import Shape
+from dgbook.hdg.problem import Poisson
 from dgbook.hdg.solver import direct
 from dgbook.lab import hdg as measure
 from dgbook.lab import hdg_solve as measure_solve
@@ -191,6 +193,39 @@ def test_whole_solutions(monkeypatch):
     text = bench.line(first, SIMULATOR)
     assert "poisson 2D p=3 faces=33 schwarz+coarse" in text and "splu" in text and "LIVE" in text
     assert first["size"]["matrix_bytes"] == 33 * 5 * 16 * 8
+
+
+@pytest.mark.parametrize("dim, cells", [(2, (8, 16)), (3, (4, 6))])
+def test_ngsolve_solves_the_same_problem(dim, cells):
+    """With a smooth source two methods of order p + 1 differ by h^(p + 1)."""
+    pytest.importorskip("ngsolve")
+
+    def smooth(functions, positive, x):
+        return measure_solve.formula(functions, lambda t: 0 * t, x)
+
+    differences = []
+    for n in cells:
+        d = discretize(
+            Poisson(lambda *x: [smooth(np, None, x)], measure_solve.nothing), box((n,) * dim), 3
+        )
+        u = measure_solve.on_host(d, direct).u
+        found = measure_solve.solve_diffusion(d, smooth, 1e-10)
+        assert (
+            set(found["seconds"]) == {"update", "assemble", "cycles"}
+            and found["iterations"][0] < 60
+        )
+        differences.append(np.sqrt(((found["u"] - u) ** 2).mean()))
+    assert np.log(differences[0] / differences[1]) / np.log(cells[1] / cells[0]) > 3.3
+
+
+def test_another_method_may_differ_more():
+    """By an error of discretization, in the mean."""
+    known = np.ones((1, 4, 5))
+    measure_solve.check_same("it", known + 0.05, known, another=True)
+    with pytest.raises(RuntimeError, match=r"it: solutions differ by 2\.0e-01"):
+        measure_solve.check_same("it", known + 0.2, known, another=True)
+    with pytest.raises(RuntimeError, match=r"it: solutions differ by 5\.0e-02"):
+        measure_solve.check_same("it", known + 0.05, known)
 
 
 def test_rows_do_not_wait_for_rivals(monkeypatch):

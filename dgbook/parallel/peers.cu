@@ -5,15 +5,15 @@
 // COLUMNS and NODES of a matrix per face that traces are multiplied
 // with, or COLUMNS = 0 where they travel as they are.
 //
-// An exchange is `store`, `await_peers` and `fetch`, one after the other
+// An exchange is `store`, `await_peers` and `fetch`, one after another
 // in a stream. `rounds` counts the exchanges that this GPU has waited
-// for. It is in device memory, so a recording finds it grown whenever it
-// is replayed. A flag holds how many times its sender has sent.
+// for. It is in device memory, so a recording finds it grown when it is
+// replayed. A flag holds how many times its sender has sent.
 //
 // Two buffers suffice. A part that is a round ahead writes into the
 // other buffer than the one that is being read. It can't be two ahead:
-// before round r + 2 it has waited for what the other part sent in round
-// r + 1, and that part's stream sends it after reading round r.
+// before round r + 2 it has waited for what the other part sent in
+// round r + 1, which that part's stream sends after it has read round r.
 
 constexpr unsigned NAP = 20;   // nanoseconds between two looks
 
@@ -35,9 +35,9 @@ __device__ REAL number(const REAL* matrices, unsigned i, Trace trace)
 }
 
 // Gather traces from places `there` of the state and write them where
-// other parts receive them: message m has the numbers from ends[m] up to
-// ends[m + 1], and `blocks` blocks. Its buffers begin at the addresses
-// buffers[m * BUFFERS], and so on, its flag is at flags[m].
+// other parts receive them: message m has the numbers from ends[m] up
+// to ends[m + 1], and `blocks` blocks. Its buffers are at the addresses
+// from buffers[m * BUFFERS] on, its flag is at flags[m].
 extern "C" __global__ void store(
     const REAL* state, const unsigned* there, const REAL* matrices,
     const unsigned* ends, const unsigned long long* buffers,
@@ -91,8 +91,8 @@ extern "C" __global__ void await_peers(
         *rounds = next;
 }
 
-// Scatter what the last round has brought to places `here` of the state;
-// a buffer has `stride` numbers.
+// Scatter what the last round has brought to places `here` of the
+// state; a buffer has `stride` numbers.
 extern "C" __global__ void fetch(
     const REAL* buffers, unsigned stride, const REAL* matrices,
     REAL* state, const unsigned* here, unsigned count,

@@ -98,11 +98,11 @@ static sigjmp_buf outside;
 static void leave(int) { siglongjmp(outside, 1); }
 
 // A look at memory that another process may write to; not for ever.
-constexpr int LOOKS = 100000;   // 50 microseconds or more each
+constexpr int LOOKS = 20000;   // 200 microseconds or more each
 static int looks;
 static void look_again()
 {
-    usleep(50);
+    usleep(200);
     if (++looks == LOOKS)
         siglongjmp(outside, 2);
 }

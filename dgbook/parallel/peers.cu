@@ -13,7 +13,7 @@
 // Two buffers suffice. A part that is a round ahead writes into the
 // other buffer than the one that is being read. It can't be two ahead:
 // before round r + 2 it has waited for what the other part sent in
-// round r + 1, which that part's stream sends after it has read round r.
+// round r + 1, and that part's stream has read round r before it sends.
 
 constexpr unsigned NAP = 20;   // nanoseconds between two looks
 

@@ -46,7 +46,7 @@ WAYS = [(traces, way) for traces in parallel.TRACES for way in HALOS]
 """Of a mesh in two parts; the first is what the others are compared with."""
 COMPARED = 20
 """Steps after which states are compared."""
-LIMIT = 300.0
+LIMIT = 200.0
 """Seconds that ranks have for all that they are asked."""
 
 

@@ -49,7 +49,8 @@ class Solver:
     with a communicator of MPI each rank has one part, and all ranks call the same methods. Before
     each stage traces on the faces between parts travel. On GPUs, one for each rank, they travel by
     NCCL, while the interior is computed, if the family's kernels can take it apart from the edge;
-    and a time step is one recording of all that, unless Python has to run in every stage.
+    and a time step is one recording of all that, unless Python has to run in every stage. With
+    `PeerRanks` in place of the communicator GPUs write them into one another's memory instead.
 
     A state is a list, an array for each part of this process; see `gather` and `scatter`.
 

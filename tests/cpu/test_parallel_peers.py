@@ -1,5 +1,6 @@
 """Buffers and flags between parts: a model of the protocol, in every order that can happen."""
 
+import sys
 from collections import deque
 from itertools import pairwise
 from types import SimpleNamespace
@@ -95,6 +96,54 @@ def test_nothing_overlaps_in_a_window(monkeypatch):
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert spans[-1][1] <= begin + 256 + window.buffers.nbytes
     assert window.flags.ctypes.data == begin and window.buffers.ctypes.data == begin + 256
+
+
+def test_what_cupy_is_asked(monkeypatch):
+    """Whole allocations of its runtime, which others open by 64 bytes; and what it refuses."""
+    arrays = {}
+
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    def malloc(size):
+        arrays[4096] = np.full(size, 7, np.uint8)
+        return 4096
+
+    def ndarray(shape, dtype, pointer):
+        memory, offset = pointer
+        ptr, size, owner, device = memory
+        assert (offset, owner, device) == (0, None, 3) and size == arrays[ptr].nbytes
+        made = arrays[ptr][: shape[0]].view(Array)
+        made.data_of = SimpleNamespace(ptr=ptr)
+        return made
+
+    class Array(np.ndarray):
+        data = property(lambda self: self.data_of)
+
+    def open_handle(given):
+        if given != b"4096":
+            raise CUDARuntimeError("peer access is not supported")
+        return 8192
+
+    runtime = SimpleNamespace(
+        malloc=malloc,
+        ipcGetMemHandle=lambda pointer: str(pointer).encode(),
+        ipcOpenMemHandle=open_handle,
+        CUDARuntimeError=CUDARuntimeError,
+    )
+    cuda = SimpleNamespace(
+        runtime=runtime,
+        UnownedMemory=lambda *given: given,
+        MemoryPointer=lambda *given: given,
+        Device=lambda: SimpleNamespace(id=3),
+    )
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, ndarray=ndarray))
+    array = memory.allocate(memory.ALIGNED + 1)
+    assert array.shape == (memory.ALIGNED + 1,) and not array.any()
+    assert arrays[4096].nbytes == 2 * memory.ALIGNED
+    assert memory.opened(memory.handle(array)) == 8192
+    with pytest.raises(RuntimeError, match=r"open the memory of another one \(peer access"):
+        memory.opened(b"another")
 
 
 def test_ranks_are_on_one_machine():

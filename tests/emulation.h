@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 
 #define __device__
@@ -96,6 +97,16 @@ static State proceed_together(int first, int end, bool backward)
 static sigjmp_buf outside;
 static void leave(int) { siglongjmp(outside, 1); }
 
+// A look at memory that another process may write to; not for ever.
+constexpr int LOOKS = 20000;   // 200 microseconds or more each
+static int looks;
+static void look_again()
+{
+    usleep(200);
+    if (++looks == LOOKS)
+        siglongjmp(outside, 2);
+}
+
 static const char* run_block(int count, size_t bytes, bool backward)
 {
     memset(__start_shared, POISON, __stop_shared - __start_shared);
@@ -127,8 +138,10 @@ extern "C" const char* run(int blocks, int count, size_t bytes)
     struct sigaction ours = {}, theirs;
     ours.sa_handler = leave;
     sigaction(SIGSEGV, &ours, &theirs);
-    if (sigsetjmp(outside, 1))
-        trouble = "a thread reaches outside of what the process has of memory";
+    looks = 0;
+    if (const int left = sigsetjmp(outside, 1))
+        trouble = left == 1 ? "a thread reaches outside of what the process has of memory"
+                            : "a thread waits in vain";
     else
         for (int block = 0; block < blocks && !trouble; ++block) {
             blockIdx.x = block;
@@ -157,6 +170,12 @@ template <class T> T __ldcs(const T* from) { return *from; }
 template <class T> T __ldcg(const T* from) { return *from; }
 template <class T> void __stcs(T* to, T value) { *to = value; }
 static void atomicMin(int* least, int value) { *least = value < *least ? value : *least; }
+static unsigned atomicAdd(unsigned* sum, unsigned value)
+{
+    return __atomic_fetch_add(sum, value, __ATOMIC_RELAXED);
+}
+static void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+static void __nanosleep(unsigned) { emulated::look_again(); }
 static unsigned __float_as_uint(float x)
 {
     unsigned word;
@@ -177,6 +196,14 @@ static size_t __cvta_generic_to_shared(const void* address)
 // -- instructions, by their names in PTX with _ for what no name may have ------------------
 
 static void prefetch_global_L2(const void*) {}
+static void st_relaxed_sys_global_u32(unsigned* to, unsigned value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+static void ld_acquire_sys_global_u32(unsigned& value, const unsigned* from)
+{
+    value = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+}
 
 // A thread's copies arrive when it waits for them, and no sooner.
 static void cp_async_cg_shared_global(unsigned to, const void* from, int)

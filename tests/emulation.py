@@ -8,7 +8,8 @@ tensor cores among it, becomes calls of functions in emulation.h that do what PT
 instruction does, so that a fragment in the wrong lane or an operand in the wrong place is seen.
 
 What is refused: threads of a warp or block that meet at different barriers, writes to shared memory
-beyond what the launch asks for, and addresses that the process has not.
+beyond what the launch asks for, addresses that the process has not, and a thread that looks again
+and again for what no other process writes.
 
 What it cannot see: races inside a warp whose threads happen to run in a harmless order, those
 between blocks, bank conflicts and other costs; global memory read or written outside of an array
@@ -43,7 +44,7 @@ COMPILE = (
 )
 # By how many of the largest number fused kernels may be wrong: ten times what orders 1 to 9 lose.
 ROUNDINGS = 200
-TYPES = {"f4": "float", "f8": "double", "i4": "int", "u4": "unsigned"}
+TYPES = {"f4": "float", "f8": "double", "i4": "int", "u4": "unsigned", "u8": "unsigned long long"}
 
 
 def device_of(capability: tuple[int, int]) -> Device:
@@ -91,6 +92,27 @@ def emulate(launcher: Any, folder: Path) -> None:
     launcher.kernel = Emulated(launcher.kernel, folder, capability)
 
 
+def compiled(kernel: CudaKernel, folder: Path, capability: tuple[int, int]) -> Path:
+    """The library that g++ makes of a kernel; parameters as of `Emulated`."""
+    defines = {"__CUDA_ARCH__": "{}{}0".format(*capability), **kernel.defines}
+    arguments = []
+    for i, parameter in enumerate(kernel.parameters):
+        star = "" if parameter.pointer else "*"
+        arguments.append(f"{star}({TYPES[parameter.dtype.str[1:]]}*)arguments[{i}]")
+    lines = [
+        f'#include "{HEADER.name}"',
+        *(f"#define {name} {value}" for name, value in defines.items()),
+        translated(kernel.code),
+        'extern "C" { void** arguments; }',
+        f"static void emulated::call() {{ {kernel.name}({', '.join(arguments)}); }}",
+    ]
+    source, library = folder / "kernel.cpp", folder / "kernel.so"
+    source.write_text("\n".join(lines), encoding="utf-8")
+    include = (f"-I{compiled_header().name}", f"-I{HEADER.parent}")
+    subprocess.run([*COMPILE, *include, "-shared", source, "-o", library], check=True)
+    return library
+
+
 class EmulationError(Exception):
     """A kernel did what no device would have run to an end in a defined way."""
 
@@ -113,24 +135,17 @@ class Emulated:
     """
 
     def __init__(self, kernel: CudaKernel, folder: Path, capability: tuple[int, int]) -> None:
-        self.kernel = kernel
-        defines = {"__CUDA_ARCH__": "{}{}0".format(*capability), **kernel.defines}
-        arguments = []
-        for i, parameter in enumerate(kernel.parameters):
-            star = "" if parameter.pointer else "*"
-            arguments.append(f"{star}({TYPES[parameter.dtype.str[1:]]}*)arguments[{i}]")
-        lines = [
-            f'#include "{HEADER.name}"',
-            *(f"#define {name} {value}" for name, value in defines.items()),
-            translated(kernel.code),
-            'extern "C" { void** arguments; }',
-            f"static void emulated::call() {{ {kernel.name}({', '.join(arguments)}); }}",
-        ]
-        source, library = folder / "kernel.cpp", folder / "kernel.so"
-        source.write_text("\n".join(lines), encoding="utf-8")
-        include = (f"-I{compiled_header().name}", f"-I{HEADER.parent}")
-        subprocess.run([*COMPILE, *include, "-shared", source, "-o", library], check=True)
-        self.library = ctypes.CDLL(str(library))
+        self._load(kernel, compiled(kernel, folder, capability))
+
+    @classmethod
+    def loaded(cls, kernel: CudaKernel, library: Path) -> Emulated:
+        """A kernel that is `compiled` already, by another process."""
+        self = cls.__new__(cls)
+        self._load(kernel, library)
+        return self
+
+    def _load(self, kernel: CudaKernel, library: Path) -> None:
+        self.kernel, self.library = kernel, ctypes.CDLL(str(library))
         self.library.run.restype = ctypes.c_char_p
 
     def __getitem__(self, configuration: tuple) -> object:

@@ -7,23 +7,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from dgbook.gpu import Device
-from dgbook.lab import measuring
+from dgbook.lab import measuring, peers
 from dgbook.lab import parallel as measure
 from dgbook.lab.numbers import live
 from dgbook.nodal.solving import DTYPES
 
+RECORDS = measure.RECORDS | {"peers": peers.peers_rows}
+ORDER = 4
+
 
 def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `bench`."""
-    measuring.add_bench_arguments(parser, "parallel", measure.RECORDS, "precisions and sizes")
-    parser.add_argument("--order", type=int, default=4, help="polynomial degree N")
+    measuring.add_bench_arguments(parser, "parallel", RECORDS, "precisions and sizes")
+    parser.add_argument(
+        "--order",
+        type=int,
+        help=f"polynomial degree N; {ORDER} if not given, and of the record peers the book's",
+    )
     parser.add_argument("--dtype", default="float32", choices=DTYPES, help="precision")
     parser.add_argument(
         "--dofs",
         nargs="+",
         type=int,
         metavar="DOFS",
-        help="degrees of freedom; for each GPU where scaling is weak; the book's if not given",
+        help="degrees of freedom; for each GPU in weak and peers; the book's if not given",
     )
     parser.add_argument(
         "--parts",
@@ -37,16 +44,20 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
 
 def bench(arguments: argparse.Namespace) -> None:
     """Measure meshes in parts, and write records: split on one GPU, the others on all there are."""
-    given = arguments.order, arguments.dtype
-    dofs = {name: arguments.dofs or sizes for name, sizes in measure.SIZES.items()}
-    measuring.make_records(
-        arguments,
-        "parallel",
-        measure.RECORDS,
-        lambda what: (*given, dofs[what], arguments.parts),
-        lambda what, row: False,
-        line,
-    )
+    order, dtype, dofs = arguments.order, arguments.dtype, arguments.dofs
+
+    def measured(what: str) -> tuple:
+        """What its function takes to make a record."""
+        if what == "peers":
+            return peers.ORDERS if order is None else (order,), dtype, dofs or peers.DOFS
+        return (
+            ORDER if order is None else order,
+            dtype,
+            dofs or measure.SIZES[what],
+            arguments.parts,
+        )
+
+    measuring.make_records(arguments, "parallel", RECORDS, measured, lambda what, row: False, line)
 
 
 def line(row: Mapping[str, Any], device: Device) -> str:

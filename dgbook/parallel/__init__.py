@@ -1,5 +1,6 @@
 """One mesh in several parts: partitions, ghosts, exchanges, transports, and a solver on top."""
 
+from .peers import PeerRanks
 from .pieces import Message, Piece, cut, divide
 from .solver import TRACES, Solver, State
 from .surface import Surface, surface, surfaces
@@ -13,6 +14,7 @@ __all__ = [
     "NcclRanks",
     "OneProcess",
     "Packet",
+    "PeerRanks",
     "Piece",
     "Solver",
     "State",

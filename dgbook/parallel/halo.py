@@ -81,8 +81,82 @@ def product_kernel(rows: int, columns: int, nodes: int) -> Kernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class End:
     """All messages between a piece and other parts, at this end and in one direction.
+
+    Attributes
+    ----------
+    piece : int
+        Which of this process's pieces.
+    messages : tuple of Message
+    places : (faces, fields, Nfp) ints
+        Where the traces of all messages' faces are in a flat state of the piece.
+    matrices : (faces, rows, columns) array or None
+        From traces to what travels, or back; None if traces travel.
+    shape : tuple of int
+        Of what travels, (faces, numbers, Nfp).
+    """
+
+    piece: int
+    messages: Sequence[Message]
+    places: np.ndarray
+    matrices: np.ndarray | None
+    shape: tuple[int, int, int]
+
+
+Ends = tuple[list[End], list[End]]
+"""Where this process's pieces send, and where they receive."""
+
+
+def ends(
+    pieces: Sequence[Piece],
+    places: Sequence[Places],
+    traces: Sequence[Traces] | None,
+    face_nodes: np.ndarray,
+    dtype: np.dtype,
+) -> Ends:
+    """The ends of all messages of this process.
+
+    Parameters
+    ----------
+    pieces : sequence of Piece
+        Those that this process has.
+    places : sequence of Places
+        Of each piece.
+    traces : sequence of Traces, or None
+        Of each piece, where parts send what the flux needs; whole traces if None.
+    face_nodes : (faces, Nfp) ints
+        Nodes on the faces of the reference element.
+    dtype : numpy.dtype
+
+    Raises
+    ------
+    ValueError
+        As `Traces` and `Places`.
+    """
+
+    def end(i: int, messages: Sequence[Message], way: int) -> End:
+        """An end of messages, where they are sent (0) or received (1)."""
+        elements = np.concatenate([message.elements for message in messages])
+        faces = np.concatenate([message.faces for message in messages])
+        where = places[i](elements, face_nodes[faces])
+        where, matrices = np.ascontiguousarray(where.swapaxes(0, 1), np.int64), None
+        shape = where.shape
+        if traces is not None:
+            matrices = traces[i](elements, faces)[way].astype(dtype)
+            shape = shape[0], matrices.shape[1 + way], shape[2]
+        return End(i, messages, where, matrices, shape)
+
+    some = [(i, piece) for i, piece in enumerate(pieces) if piece.sends]  # or none come in
+    return (
+        [end(i, piece.sends, 0) for i, piece in some],
+        [end(i, piece.receives, 1) for i, piece in some],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """An end on a device.
 
     Attributes
     ----------
@@ -107,60 +181,25 @@ class Halo:
 
     Parameters
     ----------
-    pieces : sequence of Piece
-        Those that this process has.
-    places : sequence of Places
-        Of each piece.
-    traces : sequence of Traces, or None
-        Of each piece, where parts send what the flux needs; whole traces if None.
-    face_nodes : (faces, Nfp) ints
-        Nodes on the faces of the reference element.
+    ends : Ends
     transport : Transport
     device : Device
     dtype : numpy.dtype
-
-    Raises
-    ------
-    ValueError
-        As `Traces` and `Places`.
     """
 
-    def __init__(
-        self,
-        pieces: Sequence[Piece],
-        places: Sequence[Places],
-        traces: Sequence[Traces] | None,
-        face_nodes: np.ndarray,
-        transport: Transport,
-        device: Device,
-        dtype: np.dtype,
-    ) -> None:
-        def entries(i: int, elements: np.ndarray, faces: np.ndarray) -> np.ndarray:
-            """Where the traces of faces are in the states of a piece, (n, fields, Nfp)."""
-            where = places[i](elements, face_nodes[faces])
-            return np.ascontiguousarray(where.swapaxes(0, 1), np.int64)
-
-        def side(i: int, messages: Sequence[Message], way: int) -> Side:
-            """An end of messages, where they are sent (0) or received (1)."""
-            elements = np.concatenate([message.elements for message in messages])
-            faces = np.concatenate([message.faces for message in messages])
-            state, matrices = entries(i, elements, faces), None
-            shape = state.shape
-            if traces is not None:
-                matrices = traces[i](elements, faces)[way].astype(dtype)
-                shape = shape[0], matrices.shape[1 + way], shape[2]
-            packed = np.arange(np.prod(shape)).reshape(shape)
-            ends = (state, packed) if way == 0 else (packed, state)
-            buffer, packets, first = device.zeros(shape, dtype), [], 0
-            for message in messages:
+    def __init__(self, ends: Ends, transport: Transport, device: Device, dtype: np.dtype) -> None:
+        def side(end: End, way: int) -> Side:
+            """An end where messages are sent (0) or received (1)."""
+            packed = np.arange(np.prod(end.shape)).reshape(end.shape)
+            places = (end.places, packed) if way == 0 else (packed, end.places)
+            buffer, packets, first = device.zeros(end.shape, dtype), [], 0
+            for message in end.messages:
                 last = first + len(message.faces)
                 packets.append(Packet(message.source, message.target, buffer[first:last]))
                 first = last
-            return Side(i, buffer, packets, Transfer(device, *ends, matrices))
+            return Side(end.piece, buffer, packets, Transfer(device, *places, end.matrices))
 
-        ends = [(i, piece) for i, piece in enumerate(pieces) if piece.sends]  # or none come in
-        self.sends = [side(i, piece.sends, 0) for i, piece in ends]
-        self.receives = [side(i, piece.receives, 1) for i, piece in ends]
+        self.sends, self.receives = ([side(end, way) for end in ends[way]] for way in (0, 1))
         self.connection = transport.connect(
             [packet for end in self.sends for packet in end.packets],
             [packet for end in self.receives for packet in end.packets],

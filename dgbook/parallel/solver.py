@@ -19,7 +19,8 @@ from dgbook.nodal.launching import EDGE, INTERIOR
 from dgbook.nodal.linear import LinearSolver, accurate_step, few_steps, noise, safe_step
 from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch, check_done, check_number
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
-from dgbook.parallel.halo import Halo
+from dgbook.parallel.halo import Halo, ends
+from dgbook.parallel.peers import PeerHalo, PeerRanks
 from dgbook.parallel.pieces import Piece, cut, divide
 from dgbook.parallel.transport import MpiRanks, NcclRanks, OneProcess, Transport
 from dgbook.time import steps
@@ -48,7 +49,8 @@ class Solver:
     with a communicator of MPI each rank has one part, and all ranks call the same methods. Before
     each stage traces on the faces between parts travel. On GPUs, one for each rank, they travel by
     NCCL, while the interior is computed, if the family's kernels can take it apart from the edge;
-    and a time step is one recording of all that, unless Python has to run in every stage.
+    and a time step is one recording of all that, unless Python has to run in every stage. With
+    `PeerRanks` in place of the communicator GPUs write them into one another's memory instead.
 
     A state is a list, an array for each part of this process; see `gather` and `scatter`.
 
@@ -149,15 +151,17 @@ class Solver:
     def _between_calls(self) -> Halo:
         return self.halo(True)
 
-    def halo(self, host: bool) -> Halo:
+    def halo(self, host: bool) -> Halo | PeerHalo:
         """What exchanges traces of states (n, K, Np) on the host, or of what steps hold."""
         places = [_on_host(one) if host else one.launcher.entries for one in self.solvers]
         traces = None
         if self.traces == "flux":
             traces = [one.outgoing if host else partial(_held, one) for one in self.solvers]
         faces = self.element.face_nodes
+        both = ends(self.pieces, places, traces, faces, self.dtype)
         device = as_device(HOST) if host else self.device
-        return Halo(self.pieces, places, traces, faces, self.transport, device, self.dtype)
+        stored = isinstance(self.transport, PeerRanks) and not device.is_host
+        return (PeerHalo if stored else Halo)(both, self.transport, device, self.dtype)
 
     # -- time --------------------------------------------------------------------------------
 
@@ -408,7 +412,7 @@ def _through_on_host(halo: Halo, begin: list[Callable]) -> None:
         halo.exchange(states)
 
 
-def _through(halo: Halo, device: Device, in_ranges: bool, begin: list[Callable]) -> None:
+def _through(halo: Halo | PeerHalo, device: Device, in_ranges: bool, begin: list[Callable]) -> None:
     """The same on a device, see `DeviceStepper.stages`; ghosts have traces before and after it."""
 
     def arrived() -> None:

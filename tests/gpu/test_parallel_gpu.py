@@ -4,6 +4,7 @@ The messages are copies, and, where NCCL is installed, what it sends from a rank
 there are several GPUs each rank has one.
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -15,9 +16,13 @@ from parallel_cases import case, mesh_of, roundings_of_less, start, whole
 from threads_as_ranks import Comm, World
 
 from dgbook import parallel
+from dgbook.gpu import device as find_device
 from dgbook.gpu import nccl
 from dgbook.mesh import box
 from dgbook.parallel import solver as parallel_solver
+from dgbook.parallel.halo import End
+from dgbook.parallel.peers import PeerHalo
+from dgbook.parallel.pieces import Message
 from dgbook.parallel.transport import NcclRanks, OneProcess, Packet
 
 pytest.importorskip("pymetis")
@@ -132,6 +137,38 @@ def test_one_rank_by_nccl(nccl_is_here):
     assert isinstance(many.transport, NcclRanks)
     found = many.gather(many.run(many.scatter(u), 3 * DT, DT))
     np.testing.assert_array_equal(found, make(whole(BAR)).run(u, 3 * DT, DT))
+
+
+@pytest.mark.parametrize("numbers", [1000, 300_000])
+def test_a_gpu_writes_into_its_own_memory(numbers, dtype, nccl_is_here):
+    """As into a peer's: gathered, scattered, recorded; replayed with other numbers each time."""
+    device, generator = find_device("cuda"), np.random.default_rng(3)
+    transport = parallel.PeerRanks(Comm(World(1), 0))
+    faces, nodes = numbers // 50, 10
+    sent, received = generator.permutation(20 * numbers)[: 12 * faces * nodes].reshape(
+        2, faces, 6, nodes
+    )
+    messages = (Message(0, 0, np.arange(faces), np.arange(faces)),)
+    for rows in (6, 2):
+        pack, unpack = (generator.random((faces, *s)).astype(dtype) for s in ((2, 6), (6, 2)))
+        pack, unpack = (None, None) if rows == 6 else (pack, unpack)
+        shape = faces, rows, nodes
+        ends = [End(0, messages, sent, pack, shape)], [End(0, messages, received, unpack, shape)]
+        halo = PeerHalo(ends, transport, device, dtype)
+        state = device.zeros(20 * numbers, dtype)
+        replay = device.capture(lambda halo=halo, state=state: halo.exchange([state]))
+        for _ in range(5):
+            before = generator.random(20 * numbers).astype(dtype)
+            state[:] = device.array(before)
+            replay()
+            moved = before[sent] if rows == 6 else unpack @ (pack @ before[sent])
+            before[received] = moved
+            np.testing.assert_allclose(
+                device.to_numpy(state), before, rtol=0 if rows == 6 else 100 * np.finfo(dtype).eps
+            )
+        del halo, replay
+        gc.collect()
+    assert len(transport.windows) == 1
 
 
 @pytest.mark.skipif(nccl.count() < 2, reason="needs two GPUs")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emulation import needs_compiler
 from runs import at_points
 
 from dgbook.cli.main import main
@@ -35,6 +36,14 @@ def test_two_ranks_have_the_bits_of_one():
     out, err, code = ranks(2, ROOT / "tests/ranks/program.py")
     assert code == 0, err
     assert out == "rank 0 rank 1 agreed, measured, solved, swept, refused\n"
+
+
+@needs_compiler
+def test_ranks_write_into_the_memory_of_others(tmp_path):
+    """Three parts have the whole mesh's bits, by emulated kernels; wrong kernels are refused."""
+    out, err, code = ranks(3, "-m", "mpi4py", ROOT / "tests/ranks/peers.py", tmp_path)
+    assert code == 0, err
+    assert out == "rank 0 rank 1 rank 2 agreed, refused\n"
 
 
 STOPPED = """

@@ -36,14 +36,18 @@ from dgbook.parallel.transport import Transport
 
 GPUS = 2
 ORDERS = (3, 4, 7)
-DOFS = (500_000, 1_000_000, 2_000_000, 4_000_000)
+DOFS = (500_000, 1_000_000, 2_000_000, 4_000_000, 30_000_000)
 """For each GPU."""
+LARGE = 10_000_000
+"""For each GPU: from here on only whole traces are sent, since bytes no longer count."""
 EXCHANGED = tuple(4**k for k in range(6, 12))
 """Bytes that go each way."""
 BY_NCCL, BY_PEERS = "recorded, by NCCL", "recorded, by peers"
 HALOS = {BY_NCCL: Halo, BY_PEERS: PeerHalo}
 WAYS = [(traces, way) for traces in parallel.TRACES for way in HALOS]
 """Of a mesh in two parts; the first is what the others are compared with."""
+ALONE = {"one": 1, "all": GPUS}
+"""On one GPU: a mesh as large as a part, and the whole mesh, by how many cubes they have."""
 COMPARED = 20
 """Steps after which states are compared."""
 LIMIT = 200.0
@@ -54,8 +58,8 @@ def peers_rows(orders: Sequence[int], dtype: str, dofs: Sequence[int], session: 
     """Exchanges between two GPUs, and a stage of Maxwell's equations on one and on two.
 
     Messages are NCCL's alone; traces are exchanges with gather and scatter, by NCCL and by peers.
-    On two GPUs the mesh is twice that of one. "difference" is how far a state is from that by NCCL
-    with whole traces, in terms of the largest value.
+    "one" is a mesh as large as a part on one GPU, "all" the mesh of both. "difference" is how far a
+    state is from that by NCCL with whole traces, in terms of the largest value.
 
     Raises
     ------
@@ -71,7 +75,8 @@ def peers_rows(orders: Sequence[int], dtype: str, dofs: Sequence[int], session: 
         (traces, order, dtype, number, way)
         for order in orders
         for number in dofs
-        for traces, way in [("one", RECORDED), *WAYS]
+        for traces, way in [*((path, RECORDED) for path in ALONE), *WAYS]
+        if number < LARGE or traces in (*ALONE, "whole")
     ]
     told = iter(answers([*exchanges, *stages]))
     for (what, nbytes, way), (seconds, *_) in zip(exchanges, told, strict=False):
@@ -133,8 +138,8 @@ class Asked:
             return *exchanged(self.comm, self.device, self.messages, nbytes, way), 0.0
         if what == "traces":
             return self.traces(*how), None, 0.0
-        if what == "one":
-            return self.one(*how)
+        if what in ALONE:
+            return self.alone(ALONE[what], *how)
         return self.several(what, *how)
 
     def seconds(self, function: Any) -> list[float]:
@@ -158,9 +163,9 @@ class Asked:
             raise RuntimeError(f"{nbytes} bytes {way}: they are not those that were sent")
         return [s / TOGETHER for s in seconds]
 
-    def one(self, order: int, dtype: str, dofs: int, way: str) -> tuple:
-        """Each rank alone has a mesh as large as its part will be."""
-        mesh = bar(1, cells_for(dofs, order))
+    def alone(self, cubes: int, order: int, dtype: str, dofs: int, way: str) -> tuple:
+        """Each rank alone has a mesh of so many cubes, of which a part has one."""
+        mesh = bar(cubes, cells_for(dofs, order))
         piece = cut(mesh, np.zeros(mesh.K, np.int32), 0)
         solver = make(order, dtype, self.device)(piece)
         seconds = self.seconds(stepping(solver))

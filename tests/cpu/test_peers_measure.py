@@ -68,13 +68,22 @@ def test_a_record(ranks):
         ("traces", peers.BY_NCCL),
         ("traces", peers.BY_PEERS),
         ("one", peers.RECORDED),
+        ("all", peers.RECORDED),
         *peers.WAYS,
     ]
-    one, whole, _, flux, _ = rows[3:]
-    assert one["size"]["K"] == 6 and whole["size"]["K"] == 12
+    one, both, whole, _, flux, _ = rows[3:]
+    assert one["size"]["K"] == 6 and both["size"]["K"] == whole["size"]["K"] == 12
+    assert both["size"]["gpus"] == 1 and whole["size"]["gpus"] == 2
     assert whole["size"]["sent"] == 3 * flux["size"]["sent"]  # six numbers instead of two
-    assert [row["difference"] == 0 for row in rows[3:]] == [True, True, True, False, False]
+    assert [row["difference"] == 0 for row in rows[3:]] == 4 * [True] + 2 * [False]
     assert flux["difference"] < 1e-5
+
+
+def test_large_meshes_send_whole_traces_only(ranks, monkeypatch):
+    """Two numbers per node save bytes, of which a large mesh sends few for what it computes."""
+    monkeypatch.setattr(peers, "LARGE", 144)
+    rows = list(peers.peers_rows((1,), "float32", (144,), SESSION))
+    assert [row["path"] for row in rows[3:]] == ["one", "all", "whole", "whole"]
 
 
 def test_other_numbers_are_refused(ranks, monkeypatch):

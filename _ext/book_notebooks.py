@@ -12,7 +12,7 @@ Sphinx parses the notebook:
 - **Boxes.** A quotation that begins with ``> **Predict.**``, or another of `BOXES`, with or
   without a subject as in ``> **Definition: race.**``.
 - **Folded cells.** The first line of a folded cell, ``# @title Draw the energy``, which Colab shows
-  in place of the code, is said beside what opens it. If what the cell shows is folded, too, that fold
+  in place of the code, is said beside what opens it. A fold of what the cell shows, if any,
   is called output.
 - **Exercises.** ``**Exercise 1.1 (Boundary).** Question.`` with its ``<details>`` below it becomes
   an exercise and a solution of sphinx-exercise.

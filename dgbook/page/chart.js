@@ -17,14 +17,17 @@ function (root, spec) {
     made.addEventListener("click", function () { does(); go(true); });
     return made;
   }
-  function learn(parent, lessons) {
-    if (!lessons.length) { return; }
-    var line = make("p", "", parent, "Read on: ");
-    lessons.forEach(function (lesson, n) {
-      if (n) { line.appendChild(document.createTextNode(", ")); }
+  // A paragraph: what it begins with, why, and where to read on.
+  function reason(parent, said, entry) {
+    var line = make("p", "", parent);
+    if (said) { make("b", "", line, said.charAt(0).toUpperCase() + said.slice(1) + "."); }
+    line.appendChild(document.createTextNode((said ? " " : "") + entry.why));
+    entry.lessons.forEach(function (lesson, n) {
+      line.appendChild(document.createTextNode(n ? ", " : " Read on: "));
       var link = make(kind ? "a" : "span", "", line, "lesson " + lesson[0]);
       if (kind) { link.href = lesson[1] + "." + kind[1]; }
     });
+    if (entry.lessons.length) { line.appendChild(document.createTextNode(".")); }
   }
   // The end that the answers lead to, or -1 while a question is open.
   function end() {
@@ -60,25 +63,23 @@ function (root, spec) {
     button("yes", keys, "Yes", function () { answers.push(true); });
     button("no", keys, "No", function () { answers.push(false); });
     make("p", "", card, entry.tell);
+    var more = make("details", "", card);
+    make("summary", "", more, "Where a yes leads, and why");
+    reason(more, entry.end, entry);
   }
   function showEnd(last) {
     var entry = spec.questions[last], more = answers.slice(Math.min(last + 1, asked));
     card.className = "dgq-card " + (entry.inside ? "inside" : "outside");
     make("p", "dgq-small", card, "The chart ends " + (entry.inside ? "in" : "outside") + " this book, at");
     make("p", "dgq-ask", card, entry.end).tabIndex = -1;
-    make("p", "", card, entry.why);
-    learn(card, entry.lessons);
+    reason(card, "", entry);
     var same = spec.problems.filter(function (known) { return known[1] === last; });
     if (same.length) {
       make("p", "dgq-small", card, "Of our problems, here end: " + same.map(function (known) { return known[0]; }).join("; ") + ".");
     }
     if (!entry.goes_on) { return; }
     make("hr", "", card);
-    more.forEach(function (yes, n) {
-      var then = spec.then[n], said = yes ? then.end : then.no;
-      make("p", "", card, said.charAt(0).toUpperCase() + said.slice(1) + ". " + then.why);
-      learn(card, then.lessons);
-    });
+    more.forEach(function (yes, n) { reason(card, yes ? spec.then[n].end : spec.then[n].no, spec.then[n]); });
     if (more.length < spec.then.length) {
       ask(spec.then[more.length], "Then, question " + (more.length + 1) + " of " + spec.then.length);
     }
@@ -89,7 +90,6 @@ function (root, spec) {
     var last = end();
     if (last < 0) {
       ask(spec.questions[answers.length], "Question " + (answers.length + 1) + " of " + asked);
-      make("p", "dgq-small", card, "A yes would lead to: " + spec.questions[answers.length].end + ".");
     } else {
       showEnd(last);
     }

@@ -61,6 +61,8 @@ def press(page, *names: str) -> str:
 def test_the_first_yes_ends_and_a_link_leads_to_the_lesson(page):
     assert "One dimension?" in page.locator(".dgq-card").inner_text()
     assert not page.locator(".dgq-all").is_visible()
+    page.get_by_text("Where a yes leads, and why").click()
+    assert "Tiles. They are fast. Read on: lesson 11b." in page.locator(".dgq-card").inner_text()
     said = press(page, "Yes")
     assert "in this book" in said and "tiles" in said and "They are fast." in said
     assert "rod; tube." in said and "room" not in said

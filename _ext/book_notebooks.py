@@ -12,7 +12,8 @@ Sphinx parses the notebook:
 - **Boxes.** A quotation that begins with ``> **Predict.**``, or another of `BOXES`, with or
   without a subject as in ``> **Definition: race.**``.
 - **Folded cells.** The first line of a folded cell, ``# @title Draw the energy``, which Colab shows
-  in place of the code, is said beside what opens it.
+  in place of the code, is said beside what opens it. A fold of what the cell shows, if any,
+  is called output.
 - **Exercises.** ``**Exercise 1.1 (Boundary).** Question.`` with its ``<details>`` below it becomes
   an exercise and a solution of sphinx-exercise.
 
@@ -28,6 +29,7 @@ import re
 from typing import Any
 
 from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
 BOXES = {
@@ -75,19 +77,31 @@ def translate(notebook: dict[str, Any]) -> dict[str, Any]:
                 text = text[found.end() :]
             cell["source"] = markdown(text)
         elif title := TITLE.match("".join(cell["source"])):
-            prompts = dict.fromkeys(("code_prompt_show", "code_prompt_hide"), f"Code: {title[1]}")
-            cell["metadata"]["mystnb"] = cell["metadata"].get("mystnb", {}) | prompts
+            prompt(cell, *2 * (f"Code: {title[1]}",))
+        elif "hide-output" in cell["metadata"].get("tags", []) and not lists_code(cell):
+            prompt(cell, "Show the output", "Hide the output")
         cells.append(cell)
     return notebook | {"cells": cells}
+
+
+def prompt(cell: dict[str, Any], show: str, hide: str) -> None:
+    """Say what stands beside the handle of a cell's fold, shut and open."""
+    prompts = {"code_prompt_show": show, "code_prompt_hide": hide}
+    cell["metadata"]["mystnb"] = cell["metadata"].get("mystnb", {}) | prompts
+
+
+def lists_code(cell: dict[str, Any]) -> bool:
+    """Whether a cell shows a listing of `dgbook.page.show`."""
+    shown = [output["data"] for output in cell["outputs"] if "data" in output]
+    return any("dgbook-source" in "".join(data.get("text/html", "")) for data in shown)
 
 
 def captioned(cell: dict[str, Any], caption: re.Match[str]) -> list[dict[str, Any]]:
     """A code cell with its caption: around what it shows, or around its code."""
     name, text = caption["name"], references(caption["text"].strip())
     shown = [output["data"] for output in cell["outputs"] if "data" in output]
-    source = any("dgbook-source" in "".join(data.get("text/html", "")) for data in shown)
     metadata = cell["metadata"]
-    if caption["kind"] == "lst" and not source:
+    if caption["kind"] == "lst" and not lists_code(cell):
         code = "".join(cell["source"])
         head = f":name: {name}\n:caption: |\n:  {' '.join(text.split())}"
         listing = f"`````{{code-block}} python\n{head}\n\n{code}\n`````"
@@ -156,8 +170,17 @@ def unname(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             section["ids"] = []
 
 
+def name_output(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Call a fold of what a cell shows output: MyST-NB gives it the words of the code's fold."""
+    for fold in doctree.findall(HideCodeCellNode):
+        if "below-input" in fold["classes"]:
+            for words in ("prompt_show", "prompt_hide"):
+                fold[words] = re.sub("^Code:", "Output:", fold[words])
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Translate before anything else sees the text."""
     app.connect("source-read", read)
     app.connect("doctree-resolved", unname)
+    app.connect("doctree-resolved", name_output)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -158,10 +158,12 @@ def article(page: BeautifulSoup, chapter: Chapter, anchors: Mapping[str, str]) -
 def frame_shown(controls: Tag) -> Tag:
     """What stands on paper in place of a player's sliders: their values, and how many there are.
 
-    A kernel film stands there as a whole.
+    A kernel film stands there as a whole, and so does a chart.
     """
     if controls.find_parent(class_="dg-film"):
         return paragraph("The book's pages step through this film.")
+    if controls.find_parent(class_="dg-chart"):
+        return paragraph("The book's pages ask one question at a time.")
     values = [" ".join(e.get_text().split()) for e in controls.select("label span")]
     frames = math.prod(int(e["max"]) + 1 for e in controls.select("input"))
     return paragraph(

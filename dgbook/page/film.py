@@ -90,14 +90,14 @@ class Film:
 
     def still(self) -> Still:
         """All that happened in one picture, for light and dark pages, phones and paper."""
-        return Still(f'<div class="dgf">{_style("film.css")}{self._drawings()}</div>', self.alt)
+        return Still(f'<div class="dgf">{style("film.css")}{self._drawings()}</div>', self.alt)
 
     def player(self) -> Player:
         """The figure to step through; where scripts do not run, the still picture stands."""
         spec = _spec(self)
         times = max(len(spec["steps"]), len(spec["order"]))
         picture = (
-            f'<div class="dgf">{_style("film.css")}{_style("player.css")}'
+            f'<div class="dgf">{style("film.css")}{style("player.css")}'
             f'<div class="dgf-still">{self._drawings()}</div>'
             '<div class="dgf-film" hidden></div></div>'
         )
@@ -186,7 +186,8 @@ def film(
     return made
 
 
-def _style(name: str) -> str:
+def style(name: str) -> str:
+    """A style sheet of this package, as an element."""
     text = (files("dgbook.page") / name).read_text(encoding="utf-8").replace("DARK", _DARK)
     return f"<style>{text}</style>"
 

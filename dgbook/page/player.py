@@ -459,7 +459,7 @@ def assemble(
     drawn : dict
         What `draw` needs.
     sliders, alt, captions, play, seconds
-        As for `player`.
+        As for `player`; without a slider there is one frame, which `draw` may change by itself.
     first : int
         The number of the first frame.
     width : int
@@ -476,7 +476,7 @@ def assemble(
         As for `player`.
     """
     require_alt(alt)
-    shape = _shape(sliders)
+    shape = tuple(len(values) for values in sliders.values())
     texts = [[_value_text(value) for value in values] for values in sliders.values()]
     if captions is not None:
         captions = np.asarray(captions, dtype=object)

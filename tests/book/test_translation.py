@@ -9,13 +9,22 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from docutils.utils import new_document
+from myst_nb.sphinx_ import HideCodeCellNode
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "_ext"))
 
 import book_index  # noqa: E402
 from book_chapters import number_of  # noqa: E402
-from book_notebooks import BOXES, CAPTION, REFERENCE, TITLE, translate  # noqa: E402
+from book_notebooks import (  # noqa: E402
+    BOXES,
+    CAPTION,
+    REFERENCE,
+    TITLE,
+    name_output,
+    translate,
+)
 
 CHAPTERS = sorted((ROOT / "chapters").glob("[0-9]*.ipynb"))
 CAPTIONED = [path for path in CHAPTERS if '<a id=\\"fig-' in path.read_text(encoding="utf-8")]
@@ -167,6 +176,21 @@ def test_a_title_is_what_opens_the_cell() -> None:
     """The words beside the code's handle."""
     (cell,) = translated(code(HTML, source="# @title Draw it\nx = 1"))
     assert cell["metadata"]["mystnb"]["code_prompt_show"] == "Code: Draw it"
+
+
+def test_folded_outputs_are_not_called_code() -> None:
+    """But for those that list code. A cell that is folded twice does not show one title twice."""
+    (plain,) = translated(code(HTML) | {"metadata": {"tags": ["hide-output"]}})
+    assert plain["metadata"]["mystnb"]["code_prompt_show"] == "Show the output"
+    (listing,) = translated(code(SOURCE) | {"metadata": {"tags": ["hide-output"]}})
+    assert "mystnb" not in listing["metadata"]
+    prompts = {"prompt_show": "Code: Draw it", "prompt_hide": "Code: Draw it"}
+    folds = [HideCodeCellNode(**prompts, classes=[c]) for c in ("above-input", "below-input")]
+    page = new_document("page")
+    page.extend(folds)
+    name_output(None, page, "page")
+    assert [fold["prompt_show"] for fold in folds] == ["Code: Draw it", "Output: Draw it"]
+    assert [fold["prompt_hide"] for fold in folds] == ["Code: Draw it", "Output: Draw it"]
 
 
 # ---------------------------------------------------------------------------------------- index

@@ -18,48 +18,61 @@ PROSE = "\n".join("".join(cell["source"]) for cell in ALL if cell["cell_type"] =
 
 @pytest.fixture(scope="module")
 def tasks():
-    """What the cell of the tasks defines: `tasks`, and `known` mistakes."""
+    """What the cells of the tasks define: `tasks`, and `known` mistakes."""
     names = {}
-    exec(next(cell for cell in CELLS if "tasks = {" in cell), names)
+    for begin in ("tasks = {", "known = {"):
+        exec(next(cell for cell in CELLS if begin in cell), names)
     return {"tasks": names["tasks"], "known": names["known"]}
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right
-    "least_seconds": {
-        ("..., ..., ...",): {
-            ("L * lam, Q / beta, W / pi",): True,
-            ("Q / beta, W / pi, L * lam",): False,
-            ("L / lam, Q / beta, W / pi",): False,
-            ("L * lam, Q * beta, W * pi",): False,
-            ("lam, Q / beta, W / pi",): False,
+    "bound": {
+        ("which = ...",): {
+            ("which = times.index(max(times)) if measured <= 2 * max(times) else 3",): True,
+            ("which = 3 if measured > 2 * max(times) else int(np.argmax(times))",): True,
+            ("which = times.index(max(times))",): False,
+            ("which = times.index(max(times)) if measured <= max(times) else 3",): False,
+            ("which = times.index(min(times)) if measured <= 2 * max(times) else 3",): False,
+            ("which = 3",): False,
         }
     },
-    "memory": {
-        ("3 * word * ...", "matrix = word * ..."): {
-            ("3 * word * fields * K * N_p", "matrix = word * faces * (2 * d + 1) * m**2"): True,
-            ("3 * word * fields * N_p", "matrix = word * faces * (2 * d + 1) * m**2"): False,
-            ("3 * word * K * N_p", "matrix = word * faces * (2 * d + 1) * m**2"): False,
-            ("3 * word * fields * K * N_p", "matrix = word * faces * (2 * d + 1) * m"): False,
-            ("3 * word * fields * K * N_p", "matrix = word * faces * (d + 1) * m**2"): False,
-            ("3 * word * fields * K * N_p", "matrix = word * K * (2 * d + 1) * m**2"): False,
+    "highest_degree": {
+        ("if ...",): {
+            ("if memory(K, N, d, fields, 8)[which] <= room",): True,
+            ("if memory(K, N, d, fields, 4)[which] <= room",): False,
+            ("if memory(K, N, d, fields, 8)[0] <= room",): False,
+            ("if memory(K, N, d, fields, 8)[1] <= room",): False,
+            ("if sum(memory(K, N, d, fields, 8)) <= room",): False,
+            ("if memory(K, N, d, fields, 8)[which] >= room",): False,
         }
     },
-    "fastest": {
-        ("seconds[...]",): {
-            ("seconds[reached <= error]",): True,
-            ("seconds[reached < error]",): False,
-            ("seconds[reached >= error]",): False,
-            ("seconds[reached.argmin()]",): False,
-            ("seconds",): False,
+    "time_to_error": {
+        ("min(...", "if ..."): {
+            ('min(row["steps"] * row["seconds_median"]', 'if row["error"] <= error'): True,
+            ('min(row["steps"] * row["seconds_median"]', 'if row["error"] < error'): False,
+            ('min(row["steps"] * row["seconds_median"]', 'if row["error"] >= error'): False,
+            ('min(row["steps"] * row["seconds_median"]', "if True"): False,
+            ('min(row["seconds_median"]', 'if row["error"] <= error'): False,
+            ('min(row["steps"]', 'if row["error"] <= error'): False,
         }
     },
-    "flops_on_a_hexahedron": {
+    "reach": {
         ("return ...",): {
-            ("return 6 * (N + 1)",): True,
-            ("return 3 * (N + 1)",): False,
-            ("return 2 * (N + 1)",): False,
-            ("return 6 * N",): False,
-            ("return 6 * (N + 1) ** 3",): False,
+            ("return T / (stages * stage_seconds) * dt",): True,
+            ("return T / stage_seconds * dt",): False,
+            ("return T / (stages * stage_seconds)",): False,
+            ("return T * dt",): False,
+            ("return stages * stage_seconds / (T * dt)",): False,
+        }
+    },
+    "longer": {
+        ("return ...",): {
+            ("return (solve + setup / reused) / (stages * stage_seconds)",): True,
+            ("return (solve + setup) / (stages * stage_seconds)",): False,
+            ("return (solve + setup * reused) / (stages * stage_seconds)",): False,
+            ("return (solve + setup / reused) / stage_seconds",): False,
+            ("return solve / (stages * stage_seconds)",): False,
+            ("return stages * stage_seconds / (solve + setup / reused)",): False,
         }
     },
     "gain": {
@@ -72,27 +85,17 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
             ("return dt.size",): False,
         }
     },
-    "lengths": {
-        ("steps = ...", "0.85 * ..."): {
-            (
-                "steps = T / (stages * stage_seconds)",
-                "0.85 * delta / ((2 * p + 1) * (1 + 1 / M))",
-            ): True,
-            (
-                "steps = T / stage_seconds",
-                "0.85 * delta / ((2 * p + 1) * (1 + 1 / M))",
-            ): False,
-            (
-                "steps = T / (stages * stage_seconds)",
-                "0.85 * delta / (2 * p + 1) * (1 + 1 / M)",
-            ): False,
-            (
-                "steps = T / (stages * stage_seconds)",
-                "0.85 * delta / ((p + 1) ** 2 * (1 + 1 / M))",
-            ): False,
+    "least_elements": {
+        ("return ...",): {
+            ("return (gain * (t0 + e) - t0) / (t1 * (1 - gain / 2))",): True,
+            ("return (gain * t0 - t0) / (t1 * (1 - gain / 2))",): False,
+            ("return 2 * e / t1",): False,
+            ("return (gain * e / (1 - gain / 2) - t0) / t1",): False,
+            ("return (gain * (t0 + e) - t0) / (t1 * (1 - gain))",): False,
         }
     },
 }
+KEYS = {"time_to_error": "time", "least_elements": "two"}  # of `known`
 CASES = [
     (function, blanks, answer, right)
     for function, texts in ANSWERS.items()
@@ -101,44 +104,65 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("function", "blanks", "answer", "right"), CASES)
-def test_a_blank_takes_its_answer_and_no_mistake(tmp_path, tasks, function, blanks, answer, right):
+def verdict_on(tmp_path, tasks, function, blanks=(), answer=()):
+    """What the lesson says to an answer; without one, to the open blank."""
     source = next(cell for cell in CELLS if f"def {function}(" in cell and "check_function" in cell)
     for blank, text in zip(blanks, answer, strict=True):
         assert blank in source
         source = source.replace(blank, text, 1)
     *lines, check = source.rstrip().split("\n")
-    path = tmp_path / "answer.py"  # a check reads the source
+    path = tmp_path / f"answer_{abs(hash(answer))}.py"  # a check reads the source
     path.write_text("\n".join([*lines, f"verdict = {check}"]))
     names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
     exec(compile(path.read_text(), path, "exec"), names)
-    verdict = names["verdict"]
+    return names["verdict"]
+
+
+@pytest.mark.parametrize(("function", "blanks", "answer", "right"), CASES)
+def test_a_blank_takes_its_answer_and_no_mistake(tmp_path, tasks, function, blanks, answer, right):
+    verdict = verdict_on(tmp_path, tasks, function, blanks, answer)
     assert bool(verdict) == right, verdict
     assert verdict.kind == ("right" if right else "wrong"), verdict
 
 
 @pytest.mark.parametrize("function", ANSWERS)
 def test_an_open_blank_is_called_so(tmp_path, tasks, function):
-    source = next(cell for cell in CELLS if f"def {function}(" in cell and "check_function" in cell)
-    *lines, check = source.rstrip().split("\n")
-    path = tmp_path / "answer.py"
-    path.write_text("\n".join([*lines, f"verdict = {check}"]))
-    names = {"np": np, "comb": comb, "check_function": check_function, **tasks}
-    exec(compile(path.read_text(), path, "exec"), names)
-    assert names["verdict"].kind == "blank"
+    assert verdict_on(tmp_path, tasks, function).kind == "blank"
+
+
+@pytest.mark.parametrize("function", ANSWERS)
+def test_a_likely_mistake_is_named(tmp_path, tasks, function):
+    """Each sentence of `known` is said for one of the wrong answers."""
+    said = set()
+    for blanks, answers in ANSWERS[function].items():
+        for answer in answers:
+            said.add(verdict_on(tmp_path, tasks, function, blanks, answer).words)
+    assert set(tasks["known"].get(KEYS.get(function, function), ())) <= said
 
 
 def test_the_chart_ends_where_the_text_says():
-    """Nine problems: their ends by their answers, and the numbers in the folded text."""
+    """All problems: their ends by their answers, and the numbers in the folded text."""
     names = {}
-    chart = next(cell for cell in CELLS if "QUESTIONS = (" in cell)
-    exec(chart[chart.index("QUESTIONS") : chart.index("(first,)")], names)
-    nine = next(cell for cell in CELLS if "NINE = {" in cell)
-    exec(nine[: nine.index("fig, ax")], names)
-    ends = {name: names["end_of"](yes)[0] for name, yes in names["NINE"].items()}
-    assert len(names["QUESTIONS"]) == 10 and len(ends) == 9
-    assert sum(not names["QUESTIONS"][end - 1][2] for end in ends.values()) == 4
+    exec(next(cell for cell in CELLS if "QUESTIONS = (" in cell), names)
+    cell = next(cell for cell in CELLS if "PROBLEMS = {" in cell)
+    exec(cell[cell.index("PROBLEMS") : cell.index("def question_of")], names)
+    ends = {name: names["end_of"](yes)[0] for name, yes in names["PROBLEMS"].items()}
+    assert len(names["QUESTIONS"]) == 10 and len(ends) == 12
+    assert sum(names["QUESTIONS"][end - 1][4] == 0 for end in ends.values()) == 4
     told = dict(re.findall(r"^- \*\*(.+?)\*\*, (\d+|other):", PROSE, flags=re.M))
-    assert {name.lower(): end for name, end in told.items()} == {
-        name: "other" if end == 10 else str(end) for name, end in ends.items()
+    told |= {
+        f"{letter}:": end
+        for letter, end in re.findall(r"^- \*\*([ABC])\*\*: yes to (\d+),", PROSE, flags=re.M)
     }
+    assert len(told) == 12
+    for name, end in ends.items():
+        (number,) = (n for begin, n in told.items() if name.lower().startswith(begin.lower()))
+        assert number == ("other" if end == 10 else str(end)), name
+
+
+def test_every_lesson_that_the_chart_names_is_one():
+    names = {}
+    exec(next(cell for cell in CELLS if "QUESTIONS = (" in cell), names)
+    lessons = {path.stem.split("_")[0].lstrip("0") for path in CHAPTER.parent.glob("[0-9]*.ipynb")}
+    named = [q[3] for q in names["QUESTIONS"]] + [q[4] for q in names["THEN"]]
+    assert {lesson for text in named for lesson in text.split()} <= lessons

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, ClassVar
@@ -446,6 +446,7 @@ class March:
     dt: float
     count: int
     done: int
+    _seen: np.ndarray | None = field(default=None, init=False, repr=False)
 
     @property
     def time(self) -> float:
@@ -454,12 +455,19 @@ class March:
 
     def step(self) -> None:
         """Take the next step. If it is interrupted, the state is lost."""
+        self._seen = None
         self.stepper.step(self.time)
         self.done += 1
 
     def state(self) -> np.ndarray:
         """A copy of the state, (n, K, Np)."""
-        return self.stepper.download()
+        return self.stepper.download() if self._seen is None else self._seen.copy()
+
+    def seen(self) -> np.ndarray:
+        """The state for those who do not change it: a device is asked once between two steps."""
+        if self._seen is None:
+            self._seen = self.stepper.download()
+        return self._seen
 
     def raw(self) -> np.ndarray:
         """A copy of the state as the kernels hold it: on the way to `state` it may be rounded."""
@@ -477,6 +485,7 @@ class March:
         before = self.raw()
         if raw.shape != before.shape or raw.dtype != before.dtype:
             return False
+        self._seen = None
         self.stepper.restore(raw)
         same = np.array_equal(self.state(), state, equal_nan=True)
         if not same:
@@ -536,7 +545,7 @@ class EnergyWatch(Watch):
         self.host = solver.device.is_host
         self.first = march.done
         self.next = march.done + LOOK_EVERY  # when the state is copied from a device in any case
-        self.kept = march.state()
+        self.kept = march.seen()
         self.limit = solver.energy_limit(self.kept)
         self.squares = 0.0 if self.host else march.stepper.squares()
         self.kept_time = self.time = march.time
@@ -547,7 +556,7 @@ class EnergyWatch(Watch):
         squares = math.nan if self.host else march.stepper.squares()
         calm = squares <= GROWTH * self.squares  # NaN compares false
         if closely or not calm or march.done >= self.next:
-            state = march.state()
+            state = march.seen()
             with np.errstate(over="ignore", invalid="ignore"):
                 energy = self.solver.energy(state)
             if not (math.isfinite(energy) and energy <= self.limit):

@@ -105,7 +105,7 @@ def test_a_device_copies_its_state_ever_less_often(monkeypatch):
     """After 2, 4 and 8 steps; after every second one the sum of squares is looked at."""
     monkeypatch.setattr(solving, "LOOK_EVERY", 2)
     solver = SOLVERS["linear"]("simulator")
-    step, state, copied = March.step, March.state, []
+    step, seen, copied = March.step, March.seen, []
 
     def spoiled(march):
         step(march)
@@ -114,10 +114,10 @@ def test_a_device_copies_its_state_ever_less_often(monkeypatch):
 
     def counted(march):
         copied.append(march.done)
-        return state(march)
+        return seen(march)
 
     monkeypatch.setattr(March, "step", spoiled)
-    monkeypatch.setattr(March, "state", counted)
+    monkeypatch.setattr(March, "seen", counted)
     dt = 0.5 * solver.cfl_dt()
     with pytest.raises(BlowUpError, match="energy is nan") as caught:
         solver.run(noise(solver), 20 * dt, dt)
@@ -127,11 +127,38 @@ def test_a_device_copies_its_state_ever_less_often(monkeypatch):
     assert told in str(caught.value) and str(caught.value).endswith(f"of t = {8 * dt:.6g}")
 
 
+def test_a_state_that_is_looked_at_is_copied_once(monkeypatch):
+    """For the energy and the observer, who may change his copy, and for what is kept."""
+    solver = SOLVERS["linear"]("simulator")
+    launcher = type(solver.launcher)
+    download, copied, states = launcher.download, [], []
+
+    def counted(self, state, *nodal):
+        copied.append(state)
+        return download(self, state, *nodal)
+
+    def observe(t, u):
+        states.append(u.copy())
+        u[:] = np.nan
+
+    monkeypatch.setattr(launcher, "download", counted)
+    u, dt = noise(solver), 0.5 * solver.cfl_dt()
+    end = solver.run(u, 4 * dt, dt, observe=observe, every=2)
+    assert len(copied) == 3  # before the first step, after the second and the fourth
+    np.testing.assert_array_equal(end, states[1])
+    march = solver.march(u, 4 * dt, dt)
+    for state in states:
+        for _ in range(2):
+            assert march.seen() is march.seen()
+            march.step()
+        np.testing.assert_array_equal(march.state(), state)
+
+
 def test_the_host_looks_at_the_energy_every_time(monkeypatch):
     monkeypatch.setattr(solving, "LOOK_EVERY", 2)
     solver = SOLVERS["linear"]("cpu")
-    state, copied = March.state, []
-    monkeypatch.setattr(March, "state", lambda march: copied.append(march.done) or state(march))
+    seen, copied = March.seen, []
+    monkeypatch.setattr(March, "seen", lambda march: copied.append(march.done) or seen(march))
     dt = 0.5 * solver.cfl_dt()
     solver.run(noise(solver), 8 * dt, dt)
     assert copied[:5] == [0, 2, 4, 6, 8]

@@ -191,7 +191,7 @@ def check_function(
         With ``...`` in it, it is still blank, but for NumPy's own ``x[..., 0]``. Line 1 is its
         first line.
     want : array_like
-        What it should return.
+        What it should return, real or complex.
     *args
         What it is called with; arrays are copied.
     also : iterable of sequences
@@ -223,11 +223,12 @@ def _called(
     function: Callable[..., Any], source: Source, known: Mapping[str, Any], want: Any, *args: Any
 ) -> Verdict:
     """One call of a reader's function, and how what it returns differs from what is right."""
+    number = complex if np.iscomplexobj(want) else float
     try:
-        have = np.asarray(function(*(np.copy(a) if np.ndim(a) else a for a in args)), float)
+        have = np.asarray(function(*(np.copy(a) if np.ndim(a) else a for a in args)), number)
     except Exception as error:  # of any kind: it is the reader's, and is told, not raised
         return _python(error, source)
-    want = np.asarray(want, float)
+    want = np.asarray(want, number)
     rounding = 200 * np.finfo(float).eps * np.abs(want).max(initial=0)
     if have.shape == want.shape:
         bad = ~(np.abs(have - want) <= rounding)
@@ -235,7 +236,7 @@ def _called(
             values = "the value" if want.size == 1 else f"all {want.size} values"
             return Verdict("right", "Right:", f"{values}, to rounding.")
     for words, mistaken in known.items():  # a mistake may have another shape
-        of = np.asarray(mistaken, float)
+        of = np.asarray(mistaken, number)
         if have.shape == of.shape and np.abs(have - of).max() <= rounding:
             return Verdict("wrong", "Not quite.", words)
     if have.shape != want.shape:
@@ -418,7 +419,7 @@ def _same_everywhere(
 ) -> tuple[str, str] | None:
     """One mistake that explains all values: a sign, a factor, neighbors' places."""
     scale = tolerance * np.abs(want).max() * 10
-    factor = float(have @ want) / float(want @ want)
+    factor = float(np.vdot(want, have).real) / float(np.vdot(want, want).real)
     told = np.isfinite(factor) and factor and abs(factor - 1) >= 1e-3  # as %.4g shows it
     if told and np.abs(have - factor * want).max() <= scale:
         if abs(factor + 1) < 1e-3:

@@ -62,6 +62,16 @@ BLANKS = {
         {"return ...": "return -E - 2 * E_inc"},
         ("# @title Make the task of the mirror",),
     ),
+    "factor_of": (
+        SPHERE,
+        {"return ...": "return 1j * np.exp(-1j * omega * (t - 1))"},
+        ("# @title Make the task of time",),
+    ),
+    "returned": (
+        SPHERE,
+        {"return ...": "return -(slope - 1j * xi) / np.conj(slope + 1j * xi)"},
+        ("# @title Make the task of the boundary",),
+    ),
 }
 WRONG = [
     ("star", "+ jump_E) / (Z[0]", "- jump_E) / (Z[0]"),
@@ -85,6 +95,8 @@ WRONG = [
     ("enlarge", "(np.pi / J.sum())", "(4 * np.pi / 3 / J.sum())"),
     ("mirror", "-E - 2 * E_inc", "-E"),
     ("mirror", "-E - 2 * E_inc", "-E - E_inc"),
+    ("factor_of", "(t - 1)", "(t + 1)"),
+    ("returned", "-(slope", "(slope"),
 ]
 
 
@@ -146,6 +158,11 @@ def test_wrong_answers_are_told(tmp_path, name: str, right: str, wrong: str) -> 
         ("curl", "G[0, 2] - G[2, 0]", "G[2, 0] - G[0, 2]", "y has the wrong sign"),
         ("flux", "+ Yp * E)", "+ Y * E)", "the neighbor's"),
         ("enlarge", "(np.pi / J.sum()) ** (1 / 3)", "np.pi / J.sum()", "third power"),
+        ("factor_of", "1j * np.exp", "np.exp", "the cosine"),
+        ("factor_of", "-1j", "1j", "the other side"),
+        ("factor_of", "(t - 1)", "t", "late by 1"),
+        ("returned", "np.conj(slope + 1j * xi)", "np.conj(slope - 1j * xi)", "condition"),
+        ("returned", "np.conj(slope + 1j * xi)", "(slope + 1j * xi)", "is the conjugate"),
     ],
 )
 def test_a_likely_slip_is_named(tmp_path, name: str, right: str, wrong: str, words: str) -> None:

@@ -304,6 +304,18 @@ def test_a_function_of_numpy_is_told_what_is_wrong(function, kind, words):
     assert X[0, 0] == 1, "what it was given stays"
 
 
+@pytest.mark.parametrize(
+    ("want", "kind", "words"),
+    [(2 * X + 1j, "right", "all 6 values"),
+     (-2 * X - 1j, "wrong", "Every value has the wrong sign."),
+     (2 * X - 1j, "wrong", "6 of 6 values are wrong. The first, at [0, 0], is 2.0000+1.0000j and "
+      "should be 2.0000-1.0000j.")],
+)  # fmt: skip
+def test_the_imaginary_part_counts(want, kind, words):
+    verdict = check_function(double, want, X + 0.5j)
+    assert verdict.kind == kind and words in repr(verdict)
+
+
 def test_a_lambda_is_refused_with_a_word():
     with pytest.raises(ValueError, match="begin with def"):
         check_function(lambda x: 2 - x, 1, 1)

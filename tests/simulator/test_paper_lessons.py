@@ -163,6 +163,23 @@ def test_the_functions_of_5b(tmp_path, name: str) -> None:
         assert run(lines, tmp_path)["verdict"].kind == kind
 
 
+@pytest.mark.parametrize(
+    ("assemble", "said"),
+    [
+        ("18 * Np", "lifted fluxes, and writes du"),
+        ("12 * Np", "also reads lifted fluxes"),
+        ("30 * Np", "12 of 18"),
+    ],
+)
+def test_what_assemble_lacks_is_told(tmp_path, assemble: str, said: str) -> None:
+    (source,) = (s for s in cells(MEASURED) if "def words(" in s)
+    old, new = BLANKS_5B["words"]
+    text = source.replace(old, new.replace("12 * Np + 6 * Np + 6 * Np", assemble))
+    head = "import numpy as np\nfrom dgbook.page import check_function\n"
+    found = run((head + text).replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
+    assert found["verdict"].kind == "wrong" and said in repr(found["verdict"])
+
+
 def test_forgotten_fields_are_told(tmp_path) -> None:
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
     one = BLANKS_5B["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")

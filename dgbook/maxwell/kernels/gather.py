@@ -101,7 +101,7 @@ def make_gather(shape, places, plan):
         cuda.syncthreads()
 
         while e < pairs:
-            # The state on the minus side, and the jump.
+            # u^- at this thread's node of the face, and D = u^+ - u^-.
             p, q = e * DESCRIPTOR_INTEGERS, e * DESCRIPTOR_REALS
             i = d[p + FETCH_MINUS] + lists[d[p + LIST_MINUS] * Nfp + x]
             for c in range(6):
@@ -116,19 +116,20 @@ def make_gather(shape, places, plan):
                 for c in range(6):
                     plus = g[q + MIRROR + c // 3] * minus[c]
                     jump[c] = plus + data[c * data_size + i] - minus[c]
-            # P, Q, and their products with the normal.
+            # P = n x DH, Q = n x DE, then n x P and n x Q.
             cross(g, q + NORMAL, jump, 3, P)
             cross(g, q + NORMAL, jump, 0, Q)
             cross(g, q + NORMAL, P, 0, nP)
             cross(g, q + NORMAL, Q, 0, nQ)
             S, a = g[q + SCALE], g[q + UPWINDING]
             Zm, Zp = g[q + Z_MINUS], g[q + Z_PLUS]
-            # The flux of the minus side and, if the plus side is in the
-            # block, of the plus side.
+            # Minus side: S (Z^+ P - a n x Q, -Z^- Q - a Z^- Z^+ n x P).
             i = d[p + STORE_MINUS] + x
             for c in range(3):
                 f[c, i] = S * (Zp * P[c] - a * nQ[c])
                 f[c + 3, i] = -S * Zm * (Q[c] + a * Zp * nP[c])
+            # Plus side, if in this block, in its own order:
+            # S (Z^- P + a n x Q, -Z^+ Q + a Z^- Z^+ n x P).
             if e < interior:
                 i = d[p + STORE_PLUS]
                 i += lists[d[p + LIST_STORE] * Nfp + x]

@@ -170,9 +170,9 @@ def make_transpose(dtype: Any, padding: int) -> Kernel:
         cuda.syncthreads()
         # Write rows of y, which are columns of the tile.
         for r in range(cuda.threadIdx.y, TILE, TILE_ROWS):
-            row, column = first_column + r, first_row + lane
-            if row < x.shape[1] and column < x.shape[0]:
-                y[row, column] = tile[lane, r]
+            to_row, to_column = first_column + r, first_row + lane
+            if to_row < x.shape[1] and to_column < x.shape[0]:
+                y[to_row, to_column] = tile[lane, r]
 
     return transpose_shared
 

@@ -64,7 +64,7 @@ function (root, spec) {
   var heads = make("div", "dgf-row heads", list);
   make("b", "", heads);
   make("code", "", heads);
-  make("em", "", heads, thin && spec.rowwise ? "y" : "thread");
+  make("em", "", heads, thin && spec.rowwise ? "threadIdx.y" : "thread");
   heads = make("div", "dgf-lanes" + size, heads);
   spec.columns.forEach(function (_, c) { make("i", gap(c), heads, heading(c, !thin)); });
   var lines = spec.rows.map(function (row, n) {

@@ -144,8 +144,8 @@ def test_wrong_matches_are_told(lesson, changed, order: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "way = 6 * g + ORDERS.index(tuple(perm)) -> way = 6 * f + ORDERS.index(tuple(perm))",
-        "way = 6 * g + ORDERS.index(tuple(perm)) -> way = 6 * g + ORDERS.index((0, 1, 2))",
+        "way = 6 * g + ORDERS.index(perm) -> way = 6 * f + ORDERS.index(perm)",
+        "way = 6 * g + ORDERS.index(perm) -> way = 6 * g + ORDERS.index([0, 1, 2])",
     ],
 )
 def test_wrong_links_are_told(lesson, changed, change: str) -> None:
@@ -161,7 +161,7 @@ FILLED = [
     ("(... == ...).all(axis=1)", "(faces[a] == faces[b]).all(axis=1)"),
     ("neighbors[a], neighbors[b] = ..., ...", "neighbors[a], neighbors[b] = b // 4, a // 4"),
     ("seen = weights[:, ...]", "seen = weights[:, perm]"),
-    ("6 * ... + ORDERS.index(...)", "6 * g + ORDERS.index(tuple(perm))"),
+    ("6 * ... + ORDERS.index(...)", "6 * g + ORDERS.index(perm)"),
     ("slope += D[d, ...] * state[...]", "slope += D[d, i, m] * state[m]"),
     ("total -= ... * slope", "total -= c[k, d] * slope"),
     ("node = meets[...]", "node = meets[way, n]"),

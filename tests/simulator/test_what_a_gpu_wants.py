@@ -32,7 +32,9 @@ MEASURED = {
     "copy_strided_solution": probes.copy_strided,
     "chase_solution": probes.chase,
     "copy_grid_stride": probes.copy_grid_stride,
+    "copy_several": probes.make_copy_several("float32", 4),
     "transpose_solution": probes.make_transpose("float32", 0),
+    "transpose_several": probes.make_transpose_several("float32"),
     "nothing": probes.nothing,
 }
 
@@ -80,13 +82,21 @@ def changed(as_it_is: dict, path: Path, name: str, old: str, new: str, **names):
         ("copy_strided", "x[i * stride]", "x[i + stride]", "wrong"),
         ("copy_strided", "x[i * stride]", "x[5 * i]", "wrong"),
         ("chase", "following[word]", "following[rounds]", "wrong"),
-        ("transpose", "tile[lane, r]", "tile[r, lane]", "stopped"),
+        ("transpose", "tile[lane, r]", "tile[to_row, to_column]", "stopped"),
         ("one_chain_of_fma", "cuda.fma(a, x, y)", "cuda.fma(x, y, a)", "wrong"),
     ],
 )
 def test_likely_mistakes_are_told(as_it_is, tmp_path, name, old, new, kind) -> None:
     found = changed(as_it_is, tmp_path / "changed.py", name, old, new)
     assert check(found, as_it_is[TASKS[name]]).kind == kind
+
+
+def test_a_tile_that_is_not_transposed_is_told(as_it_is, tmp_path) -> None:
+    found = changed(
+        as_it_is, tmp_path / "changed.py", "transpose", "tile[lane, r]", "tile[r, lane]"
+    )
+    told = check(found, as_it_is["transpose_task"])
+    assert told.kind == "wrong" and "which are columns of the tile" in repr(told)
 
 
 @pytest.mark.parametrize("slip", ["word + 1", "position[0]"])

@@ -9,9 +9,10 @@ from dgbook.nodal.trace import WAYS
 def make_fused(dim, n, Np, Nfp, dtype, plan):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
-    It reads u and res once and writes new and res once: 4 words per
-    degree of freedom. The new state has an array of its own, since
-    neighbors may still need u. A row of Np threads works on
+    If caches answer all repeated reads of u, memory is asked for u and
+    res once, and new and res are written once: 4 words per degree of
+    freedom. The new state has an array of its own, since neighbors may
+    still need u. A row of Np threads works on
     plan.elements_inline elements, so that each entry of D or LIFT that
     it loads serves all of them. The arguments are those of the volume
     and surface kernels, but `exterior` is reduced to one word per face,

@@ -81,7 +81,7 @@ def reveal(record: Record, names: Sequence[str], alt: str) -> Player:
         {"rungs": range(1, len(names) + 1)},
         captions=[f"up to: {name}" for name in names],
         alt=alt,
-        colors=16,
+        colors=32,
     )
 
 

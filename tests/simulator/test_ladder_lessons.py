@@ -14,11 +14,11 @@ LOADS, BITS = "# @title Make the tasks of loads", "# @title Make a number with 1
 REFERENCE, KERNELS = "# @title Make the task, and", "# @title Make the tasks for kernels"
 # Function: its lesson, what stands in place of each blank, the folded cells that it needs.
 BLANKS = {
-    "place": (NUMBA, {"return ...": "return 6 * (k * Np + n) + c"}, ()),
+    "place": (NUMBA, {"return ...": "return 6 * (k * Np + n) + q"}, ()),
     "brackets": (NUMBA, {"- ...)": "- E[:, j] @ D[k])"}, (REFERENCE,)),
     "curl": (
         NUMBA,
-        {"c2 += ...": "c2 += d3 * x", "c2 -= ...": "c2 -= d1 * z"},
+        {"s2 += ...": "s2 += d3 * x", "s2 -= ...": "s2 -= d1 * z"},
         (REFERENCE, KERNELS),
     ),
     "curls": (NUMBA, {"Idx.x, ...": "Idx.x, 2 * cuda.blockIdx.x"}, (REFERENCE, KERNELS)),
@@ -34,7 +34,7 @@ BLANKS = {
 }  # fmt: skip
 # A blank, what is right in it, what is put instead, and what has to be told.
 WRONG = [
-    ("place", "6 * (k * Np + n) + c", "(6 * k + c) * Np + n", "should be 286"),
+    ("place", "6 * (k * Np + n) + q", "(6 * k + q) * Np + n", "should be 286"),
     ("brackets", "E[:, j] @ D[k]", "E[:, j] @ D[j]", "Component j is differentiated"),
     ("brackets", "E[:, j] @ D[k]", "E[:, k] @ D[k]", "Component k is differentiated"),
     ("brackets", "E[:, j] @ D[k]", "E[:, k] @ D[j]", "Both terms are the same"),
@@ -44,8 +44,8 @@ WRONG = [
     ("along_edges", "beta - alpha", "beta", "t_2 has -x_1"),
     ("along_edges", "beta - alpha", "-alpha - beta", "signs"),
     ("along_edges", "beta - alpha", "0 * alpha", "a part along x_1"),
-    ("curl", "c2 -= d1 * z", "c2 -= d1 * x", "component 1 only"),
-    ("curl", "c2 += d3 * x", "c2 += d1 * z", "component 1 only"),
+    ("curl", "s2 -= d1 * z", "s2 -= d1 * x", "component 1 only"),
+    ("curl", "s2 += d3 * x", "s2 += d1 * z", "component 1 only"),
     ("curls", "2 * cuda.blockIdx.x", "cuda.blockIdx.x", "Two threads own"),
     ("vector_of", "r * threads + t", "t * rounds + r", "three apart"),
     ("vector_of", "r * threads + t", "t + r", "the same vector"),

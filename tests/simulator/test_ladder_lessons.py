@@ -35,7 +35,7 @@ BLANKS = {
     "leading": (CUDA, {"n = ...": "n = 13"}, (BITS,)),
     "three_products": (CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, (BITS, SPLIT)),
     "add_up": (
-        CUDA, {"... + product": "total + product", "m + 8], ...)": "m + 8], 0)"}, (BITS, SPLIT, CUT)
+        CUDA, {"... + tensor": "total + tensor", "m + 8], ...)": "m + 8], 0)"}, (BITS, SPLIT, CUT)
     ),
 }  # fmt: skip
 # A blank, what is right in it, what is put instead, and what has to be told.
@@ -72,7 +72,7 @@ WRONG = [
     ("three_products", "A1 @ u2 + A2 @ u1", "A1 @ u2 + A1 @ u1", "counts once"),
     ("three_products", "A2 @ u1", "A1 @ u2", "One correction twice"),
     ("three_products", "A1 @ u2 + A2 @ u1", "A2 @ u1", "values are wrong"),
-    ("add_up", "total + product", "0 + product", "is forgotten"),
+    ("add_up", "total + tensor", "0 + tensor", "is forgotten"),
     ("add_up", "m + 8], 0)", "m + 8], total)", "added again"),
 ]
 
@@ -115,7 +115,7 @@ def test_wrong_answers_are_told(name, right, wrong, words):
 
 
 def test_a_sum_that_a_tensor_core_cuts_off_is_told():
-    changes = ("... + product", "0 + product"), ("m + 8], ...)", "m + 8], total)")
+    changes = ("... + tensor", "0 + tensor"), ("m + 8], ...)", "m + 8], total)")
     answer = verdict("add_up", *changes)
     assert answer.kind == "wrong" and "cuts the whole sum off" in answer.words
 

@@ -122,8 +122,8 @@ def make_lift_six(shape, plan):
 def make_differentiate_18(shape, plan):
     """Kernel for d/dx, d/dy and d/dz of all six fields.
 
-    18 products with each column of D. Entry (k, 3 c + d, n) of the
-    result is d/dx_d of field c.
+    18 products with each column of D. Entry (k, 3 q + d, n) of the
+    result is d/dx_d of field q.
     """
     real = np.dtype(shape.dtype).type
     Np, rows, size = shape.Np, plan.rows, 6 * shape.even_Np
@@ -140,24 +140,24 @@ def make_differentiate_18(shape, plan):
         while p < words:
             state[p] = u[block * words + p]
             p = np.uint32(p + threads)
-        for q in range(18):
-            d[q] = zero
+        for x in range(18):
+            d[x] = zero
         cuda.syncthreads()
         m, v = np.uint32(0), np.uint32(row * size)
         while m < Np:
             for r in range(3):
                 D = matrix[(3 * m + r) * Np + lane]
-                for c in range(6):
-                    d[3 * c + r] += D * state[v + c]
+                for q in range(6):
+                    d[3 * q + r] += D * state[v + q]
             m, v = np.uint32(m + 1), np.uint32(v + 6)
         # From the reference axes to x, y and z.
         k = np.uint32(block * rows + row)
-        for c in range(6):
+        for q in range(6):
             for x in range(3):
                 total = zero
                 for r in range(3):
-                    total += elements[25 * k + 3 * r + x] * d[3 * c + r]
-                derivative[(18 * k + 3 * c + x) * Np + lane] = total
+                    total += elements[25 * k + 3 * r + x] * d[3 * q + r]
+                derivative[(18 * k + 3 * q + x) * Np + lane] = total
 
     return differentiate_18
 

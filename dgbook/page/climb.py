@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from dgbook.lab.numbers import recorded
 from dgbook.lab.records import Record
 from dgbook.lab.tables import Table, table
 from dgbook.page import plot
+from dgbook.page.player import Player, flipbook
 from dgbook.page.show import Shown
 
 CASES = ((3, "float32"), (7, "float32"), (3, "float64"), (7, "float64"))
@@ -50,6 +52,37 @@ def percent(record: Record, names: Sequence[str]) -> Figure:
     plot.annotate_label(ax, "RECORDED", record.source)
     fig.legend(loc="outside lower center", ncols=2)
     return fig
+
+
+def reveal(record: Record, names: Sequence[str], alt: str) -> Player:
+    """`percent` with a slider that shows one rung more at a time, for who predicts first.
+
+    Parameters
+    ----------
+    record : Record
+    names : sequence of str
+        Rungs; the figure opens with the first alone.
+    alt : str
+        What is to be seen when all are shown.
+    """
+
+    def first(count: int) -> Figure:
+        fig = percent(record, names)
+        (ax,) = fig.axes
+        ax.set_xlim(ax.get_xlim())  # of all rungs
+        for line in ax.lines:
+            x, y = line.get_data()
+            shown = np.less(y, count)
+            line.set_data(np.extract(shown, x), np.extract(shown, y))
+        return fig
+
+    return flipbook(
+        first,
+        {"rungs": range(1, len(names) + 1)},
+        captions=[f"up to: {name}" for name in names],
+        alt=alt,
+        colors=32,
+    )
 
 
 def rates(record: Record, names: Sequence[str], caption: str) -> Table:

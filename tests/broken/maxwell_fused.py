@@ -12,8 +12,12 @@ LAST_BARRIER = "        cuda.syncthreads()\n        p = thread\n        while p 
 MISTAKES = [
     Mistake("the jump is a sum", "E1 - e1, E2 - e2", "E1 + e1, E2 + e2"),
     Mistake("the electric flux turns the wrong way", "-tau if f % 2 else tau", "tau"),
-    Mistake("a derivative in the wrong direction", "c[i, e, 3] -= d2 * z", "c[i, e, 3] -= d1 * z"),
-    Mistake("a curl has the wrong sign", "c[i, e, 4] -= d3 * x", "c[i, e, 4] += d3 * x"),
+    Mistake(
+        "a derivative in the wrong direction",
+        "rates[i, e, 3] -= d2 * z",
+        "rates[i, e, 3] -= d1 * z",
+    ),
+    Mistake("a curl has the wrong sign", "rates[i, e, 4] -= d3 * x", "rates[i, e, 4] += d3 * x"),
     Mistake(
         "the neighbor's nodes in the order of ghosts", "opposite[way * Nfp + i]", "opposite[i]"
     ),

@@ -26,6 +26,23 @@ def test_percent_of_the_floor():
     assert list(first.get_ydata()) == [0, 2]
 
 
+def test_rungs_are_revealed_one_at_a_time(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(climb, "flipbook", lambda draw, sliders, **_: drawn.append((draw, sliders)))
+    names = ("five kernels", "fusion", "padding", "u stays")  # the last one at N = 3 only
+    climb.reveal(RECORD, names, alt="Percent of the floor on four rungs")
+    ((draw, sliders),) = drawn
+    (whole,) = climb.percent(RECORD, names).axes
+    assert list(sliders["rungs"]) == [1, 2, 3, 4]
+    for count in sliders["rungs"]:
+        (ax,) = draw(count).axes
+        assert ax.get_xlim() == whole.get_xlim() and ax.get_ylim() == whole.get_ylim()
+        assert len(ax.get_yticks()) == len(names)
+        for line, case in zip(ax.lines, climb.CASES, strict=True):
+            rows = climb.rows_of(RECORD, *case, names[:count])
+            assert list(line.get_xdata()) == [100 * row["efficiency"] for row in rows]
+
+
 def test_rates_have_a_dash_where_a_rung_is_missing():
     shown = str(climb.rates(RECORD, ("u stays",), "Rates"))
     assert "101 (39 %)" in shown and "50.7 (39 %)" in shown

@@ -10,31 +10,37 @@ from dgbook.lab.lesson import turned
 
 NUMBA = CHAPTERS / "06_the_same_operator_today.ipynb"
 CUDA = CHAPTERS / "06b_wide_loads_and_tensor_cores.ipynb"
+FRAGMENTS, MMA = "# @title Make the tasks of fragments", "@jit(device=True)\ndef mma("
+SPLIT, CUT = "# @title Split numbers", "# @title Make a tensor core"
 LOADS, BITS = "# @title Make the tasks of loads", "# @title Make a number with 11 bits"
 REFERENCE, KERNELS = "# @title Make the task, and", "# @title Make the tasks for kernels"
 # Function: its lesson, what stands in place of each blank, the folded cells that it needs.
 BLANKS = {
-    "place": (NUMBA, {"return ...": "return 6 * (k * Np + n) + c"}, ()),
+    "place": (NUMBA, {"return ...": "return 6 * (k * Np + n) + q"}, ()),
     "brackets": (NUMBA, {"- ...)": "- E[:, j] @ D[k])"}, (REFERENCE,)),
     "curl": (
         NUMBA,
-        {"c2 += ...": "c2 += d3 * x", "c2 -= ...": "c2 -= d1 * z"},
+        {"s2 += ...": "s2 += d3 * x", "s2 -= ...": "s2 -= d1 * z"},
         (REFERENCE, KERNELS),
     ),
     "curls": (NUMBA, {"Idx.x, ...": "Idx.x, 2 * cuda.blockIdx.x"}, (REFERENCE, KERNELS)),
     "along_edges": (NUMBA, {"return ...": "return beta - alpha"}, ("# @title Make the task of",)),
-    "vector_of": (CUDA, {"return ...": "return r * threads + t"}, (LOADS,)),
     "loads_per_round": (CUDA, {"e * ...": "e * 3"}, (LOADS,)),
     "first_vector": (CUDA, {"return ...": "return i // 20 * distance"}, (LOADS,)),
-    "place_of_sum": (
-        CUDA, {"j // 2), ...": "j // 2), 2 * (lane % 4) + j % 2"}, ("# @title Make the tasks of f",)
+    "product": (
+        CUDA,
+        {"D[..., ...]": "D[t + 4 * q, g]", "8 * h, ...]": "8 * h, 2 * t + j]"},
+        (FRAGMENTS, MMA),
     ),
     "leading": (CUDA, {"n = ...": "n = 13"}, (BITS,)),
-    "three_products": (CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, (BITS, "# @title Split numbers")),
+    "three_products": (CUDA, {"... + ...": "A1 @ u2 + A2 @ u1"}, (BITS, SPLIT)),
+    "add_up": (
+        CUDA, {"... + tensor": "total + tensor", "m + 8], ...)": "m + 8], 0)"}, (BITS, SPLIT, CUT)
+    ),
 }  # fmt: skip
 # A blank, what is right in it, what is put instead, and what has to be told.
 WRONG = [
-    ("place", "6 * (k * Np + n) + c", "(6 * k + c) * Np + n", "should be 286"),
+    ("place", "6 * (k * Np + n) + q", "(6 * k + q) * Np + n", "should be 286"),
     ("brackets", "E[:, j] @ D[k]", "E[:, j] @ D[j]", "Component j is differentiated"),
     ("brackets", "E[:, j] @ D[k]", "E[:, k] @ D[k]", "Component k is differentiated"),
     ("brackets", "E[:, j] @ D[k]", "E[:, k] @ D[j]", "Both terms are the same"),
@@ -44,21 +50,20 @@ WRONG = [
     ("along_edges", "beta - alpha", "beta", "t_2 has -x_1"),
     ("along_edges", "beta - alpha", "-alpha - beta", "signs"),
     ("along_edges", "beta - alpha", "0 * alpha", "a part along x_1"),
-    ("curl", "c2 -= d1 * z", "c2 -= d1 * x", "component 1 only"),
-    ("curl", "c2 += d3 * x", "c2 += d1 * z", "component 1 only"),
+    ("curl", "s2 -= d1 * z", "s2 -= d1 * x", "component 1 only"),
+    ("curl", "s2 += d3 * x", "s2 += d1 * z", "component 1 only"),
     ("curls", "2 * cuda.blockIdx.x", "cuda.blockIdx.x", "Two threads own"),
-    ("vector_of", "r * threads + t", "t * rounds + r", "three apart"),
-    ("vector_of", "r * threads + t", "t + r", "the same vector"),
-    ("vector_of", "r * threads + t", "r * rounds + t", "as there are threads"),
     ("loads_per_round", "e * 3", "e * 12", "word by word"),
     ("loads_per_round", "e * 3", "e * 1.5", "one node"),
     ("loads_per_round", "e * 3", "e * 6", "holds four numbers"),
     ("first_vector", "i // 20 * distance", "i * distance", "a row of 20 shares"),
     ("first_vector", "i // 20 * distance", "i % 20 * distance", "the place within"),
     ("first_vector", "i // 20 * distance", "i // 20", "how far apart"),
-    ("place_of_sum", "2 * (lane % 4) + j % 2", "lane % 4 + j % 2", "two nodes further"),
-    ("place_of_sum", "2 * (lane % 4) + j % 2", "2 * (lane % 4) + 0 * j", "at two nodes"),
-    ("place_of_sum", "2 * (lane % 4) + j % 2", "2 * lane + j % 2", "Four lanes share"),
+    ("product", "D[t + 4 * q, g]", "D[g, t + 4 * q]", "Rows and columns of D"),
+    ("product", "D[t + 4 * q, g]", "D[t + 4 * q, t]", "whose column"),
+    ("product", "2 * t + j", "t + 4 * j", "are neighbors"),
+    ("product", "2 * t + j", "2 * t", "Nobody wrote 64 of 128"),
+    ("product", "2 * t + j", "t + j", "sums"),
     ("leading", "13", "12", "the leading 1"),
     ("leading", "13", "21", "sign and the exponent"),
     ("leading", "13", "11", "how many bits stay"),
@@ -67,6 +72,8 @@ WRONG = [
     ("three_products", "A1 @ u2 + A2 @ u1", "A1 @ u2 + A1 @ u1", "counts once"),
     ("three_products", "A2 @ u1", "A1 @ u2", "One correction twice"),
     ("three_products", "A1 @ u2 + A2 @ u1", "A2 @ u1", "values are wrong"),
+    ("add_up", "total + tensor", "0 + tensor", "is forgotten"),
+    ("add_up", "m + 8], 0)", "m + 8], total)", "added again"),
 ]
 
 
@@ -105,3 +112,18 @@ def test_wrong_answers_are_told(name, right, wrong, words):
     assert solved != BLANKS[name][1]
     found = verdict(name, *solved.items())
     assert found.kind in ("wrong", "stopped") and words in repr(found), found
+
+
+def test_a_sum_that_a_tensor_core_cuts_off_is_told():
+    changes = ("... + tensor", "0 + tensor"), ("m + 8], ...)", "m + 8], total)")
+    answer = verdict("add_up", *changes)
+    assert answer.kind == "wrong" and "cuts the whole sum off" in answer.words
+
+
+def test_a_product_may_take_its_columns_in_another_order():
+    """Columns 2 t and 2 t + 1 instead of t and t + 4, of both factors alike."""
+    moved = "field[g + 8 * h, t + 4 * q]", "field[g + 8 * h, 2 * t + q]"
+    filled = BLANKS["product"][1].items()
+    both = [(blank, right.replace("t + 4 * q", "2 * t + q")) for blank, right in filled]
+    assert verdict("product", *both, moved).kind == "right"
+    assert verdict("product", *filled, moved).kind == "wrong"

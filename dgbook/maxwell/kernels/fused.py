@@ -71,9 +71,9 @@ def make_flux(shape):
 
 
 def make_curl(shape, plan):
-    """Device function that adds one column of D times the fields to c.
+    """Device function that adds one column of D times the fields.
 
-    c[.., 0:3] sums J curl H and c[.., 3:6] sums -J curl E. With
+    rates[.., 0:3] sums J curl H, and rates[.., 3:6] -J curl E. With
     covariant components of the fields they take 12 products.
     """
     size = 6 * shape.even_Np
@@ -81,7 +81,7 @@ def make_curl(shape, plan):
     lanes = -(-shape.Np // nodes)
 
     @jit(device=True)
-    def add_curl(c, derivative, d, state, v):
+    def add_curl(rates, derivative, d, state, v):
         for i in range(nodes):
             d1 = derivative[d + 3 * i * lanes]
             d2 = derivative[d + (3 * i + 1) * lanes]
@@ -89,19 +89,19 @@ def make_curl(shape, plan):
             for e in range(inline):
                 w = np.uint32(v + e * size)
                 x, y, z = state[w], state[w + 1], state[w + 2]
-                c[i, e, 3] += d3 * y
-                c[i, e, 3] -= d2 * z
-                c[i, e, 4] += d1 * z
-                c[i, e, 4] -= d3 * x
-                c[i, e, 5] += d2 * x
-                c[i, e, 5] -= d1 * y
+                rates[i, e, 3] += d3 * y
+                rates[i, e, 3] -= d2 * z
+                rates[i, e, 4] += d1 * z
+                rates[i, e, 4] -= d3 * x
+                rates[i, e, 5] += d2 * x
+                rates[i, e, 5] -= d1 * y
                 x, y, z = state[w + 3], state[w + 4], state[w + 5]
-                c[i, e, 0] += d2 * z
-                c[i, e, 0] -= d3 * y
-                c[i, e, 1] += d3 * x
-                c[i, e, 1] -= d1 * z
-                c[i, e, 2] += d1 * y
-                c[i, e, 2] -= d2 * x
+                rates[i, e, 0] += d2 * z
+                rates[i, e, 0] -= d3 * y
+                rates[i, e, 1] += d3 * x
+                rates[i, e, 1] -= d1 * z
+                rates[i, e, 2] += d1 * y
+                rates[i, e, 2] -= d2 * x
 
     return add_curl
 
@@ -134,7 +134,7 @@ def make_fused(shape, plan):
     ):  # fmt: skip
         state = cuda.shared.array(state_words, real)
         flux = cuda.shared.array(flux_words, real)
-        c = cuda.local.array((nodes, inline, 6), real)
+        rates = cuda.local.array((nodes, inline, 6), real)
         lifted = cuda.local.array((nodes, inline, 2), real)
         lane = np.uint32(cuda.threadIdx.x)
         row = np.uint32(cuda.threadIdx.y)
@@ -150,7 +150,7 @@ def make_fused(shape, plan):
         for i in range(nodes):
             for e in range(inline):
                 for x in range(6):
-                    c[i, e, x] = zero
+                    rates[i, e, x] = zero
         cuda.syncthreads()
         # The flux: two numbers per face node.
         p = thread
@@ -167,12 +167,16 @@ def make_fused(shape, plan):
         # J curl H and -J curl E at this thread's nodes.
         m, d, v = np.uint32(0), lane, np.uint32(element * size)
         while m < Np:
-            add_curl(c, derivative, d, state, v)
+            add_curl(rates, derivative, d, state, v)
             if unroll > 1:  # so that more loads are in flight
-                add_curl(c, derivative, d + column, state, v + 6)
+                add_curl(rates, derivative, d + column, state, v + 6)
             if unroll > 2:
-                add_curl(c, derivative, d + 2 * column, state, v + 12)
-                add_curl(c, derivative, d + 3 * column, state, v + 18)
+                add_curl(
+                    rates, derivative, d + 2 * column, state, v + 12
+                )
+                add_curl(
+                    rates, derivative, d + 3 * column, state, v + 18
+                )
             m = np.uint32(m + unroll)
             d = np.uint32(d + unroll * column)
             v = np.uint32(v + unroll * 6)
@@ -199,13 +203,13 @@ def make_fused(shape, plan):
                     A, B = lifted[i, e, 0], lifted[i, e, 1]
                     E1, E2 = (B, -A) if f % 2 else (-B, A)
                     H1, H2 = g22 * A - g12 * B, g11 * B - g12 * A
-                    c[i, e, t1] += E1
-                    c[i, e, t2] += E2
-                    c[i, e, 3 + t1] += H1
-                    c[i, e, 3 + t2] += H2
+                    rates[i, e, t1] += E1
+                    rates[i, e, t2] += E2
+                    rates[i, e, 3 + t1] += H1
+                    rates[i, e, 3 + t2] += H2
                     if f == 0:
-                        c[i, e, 0] -= E1 + E2
-                        c[i, e, 3] -= H1 + H2
+                        rates[i, e, 0] -= E1 + E2
+                        rates[i, e, 3] -= H1 + H2
         cuda.syncthreads()
 
         # Covariant components of du/dt replace the states.
@@ -218,7 +222,8 @@ def make_fused(shape, plan):
                 n = np.uint32(lane + i * lanes)
                 for h in range(0, 6, 3):
                     v = np.uint32((element + e) * size + 6 * n + h)
-                    x, y, z = c[i, e, h], c[i, e, h + 1], c[i, e, h + 2]
+                    x, y = rates[i, e, h], rates[i, e, h + 1]
+                    z = rates[i, e, h + 2]
                     if n < Np:
                         state[v] = g11 * x + g12 * y + g13 * z
                         state[v + 1] = g12 * x + g22 * y + g23 * z

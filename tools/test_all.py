@@ -180,10 +180,15 @@ def browser(runner: Runner) -> Outcome:
 
 NBVAL = ("--nbval-lax", "--nbval-cell-timeout=120", "-p", "no:cacheprovider", *BY_FILE)
 
+# Kernels in a sandbox cannot keep what Python compiles when it imports them: one outside does.
+COMPILE_KERNEL = (
+    "from jupyter_client.manager import start_new_kernel; start_new_kernel()[0].shutdown_kernel()"
+)
+
 # In the order in which they start: parts that compute beside parts that wait a lot, so that no core
 # is idle, and all end at about the same time.
 PARTS: dict[str, Part] = {
-    "install": commands(made(".venv/made")),
+    "install": commands(made(".venv/made"), (str(BIN / "python"), "-c", COMPILE_KERNEL)),
     "colab": colab,  # has its own environment, and tests with it while the other one is made
     "lint": commands(("ruff", "check", "."), ("ruff", "format", "--check", "."), ("codespell",)),
     "book": commands(("make", "--no-print-directory", "pages")),

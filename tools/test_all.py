@@ -178,6 +178,13 @@ def browser(runner: Runner) -> Outcome:
     return pytest("browser", "tests/book", *BY_FILE)(runner)
 
 
+# Their tests use all kernels for processor cores that are kept on disk. They come early, and in one
+# process: others would compile the same kernels at the same time.
+WITH_CORES = tuple(
+    f"tests/cpu/test_{name}.py"
+    for name in ("cores", "hdg_cores", "hdg_coarse", "hdg_product", "local_steps")
+)
+
 NBVAL = ("--nbval-lax", "--nbval-cell-timeout=120", "-p", "no:cacheprovider", *BY_FILE)
 
 # Kernels in a sandbox cannot keep what Python compiles when it imports them: one outside does.
@@ -192,12 +199,13 @@ PARTS: dict[str, Part] = {
     "colab": colab,  # has its own environment, and tests with it while the other one is made
     "lint": commands(("ruff", "check", "."), ("ruff", "format", "--check", "."), ("codespell",)),
     "book": commands(("make", "--no-print-directory", "pages")),
+    "cores": pytest("cores", *WITH_CORES),
     "assignments": pytest("assignments", "tests/exercises", *BY_FILE),
     "simulator": pytest("simulator", "tests/simulator", *SPREAD),
     "compile": pytest("compile", "tests/compile", *SPREAD),
     "browser": browser,
     "notebooks": pytest("notebooks", "chapters", "exercises/source", *NBVAL),
-    "cpu": pytest("cpu", "tests/cpu", *SPREAD),
+    "cpu": pytest("cpu", "tests/cpu", *(f"--ignore={file}" for file in WITH_CORES), *SPREAD),
     "ranks": pytest("ranks", "tests/ranks"),
 }
 ENDS_ALONE = "cpu"

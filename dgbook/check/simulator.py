@@ -580,7 +580,7 @@ def _error(
 class _Strided:
     """What all arrays of a simulated kernel share: shape, and indices that are checked."""
 
-    __slots__ = ("name", "ndim", "offset", "shape", "steps", "variable")
+    __slots__ = ("name", "ndim", "offset", "plain", "shape", "steps", "variable")
 
     def __init__(self, name: str, shape: tuple[int, ...], variable: str = "") -> None:
         self.name = name
@@ -589,6 +589,9 @@ class _Strided:
         self.ndim = len(shape)
         self.steps = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
         self.offset = 0
+        # The integers from zero that are positions themselves: methods ask for them first, since
+        # a simulation spends most of its time on indices.
+        self.plain = shape[0] if len(shape) == 1 else 0
 
     @property
     def size(self) -> int:
@@ -603,21 +606,24 @@ class _Strided:
     def _element(self, index: Any) -> int:
         """Position of one element, or -1 where `index` selects more than one."""
         # One to three integers within their range are what kernels use: without a loop, for speed.
-        shape = self.shape
-        steps = self.steps
+        ndim = self.ndim
         element: Any = None
         try:
-            if self.ndim == 1:
-                if 0 <= index < shape[0]:
-                    element = self.offset + index * steps[0]
-            elif self.ndim == 2:
-                i, j = index
-                if 0 <= i < shape[0] and 0 <= j < shape[1]:
-                    element = self.offset + i * steps[0] + j * steps[1]
-            elif self.ndim == 3:
+            if ndim == 3:
                 i, j, k = index
-                if 0 <= i < shape[0] and 0 <= j < shape[1] and 0 <= k < shape[2]:
-                    element = self.offset + i * steps[0] + j * steps[1] + k * steps[2]
+                n, m, l = self.shape
+                if 0 <= i < n and 0 <= j < m and 0 <= k < l:
+                    x, y, z = self.steps
+                    element = self.offset + i * x + j * y + k * z
+            elif ndim == 2:
+                i, j = index
+                n, m = self.shape
+                if 0 <= i < n and 0 <= j < m:
+                    x, y = self.steps
+                    element = self.offset + i * x + j * y
+            elif ndim == 1:
+                if 0 <= index < self.shape[0]:
+                    element = self.offset + index * self.steps[0]
         except (TypeError, ValueError):
             pass  # a slice among them, fewer than there are dimensions, or nothing that is an index
         return element if type(element) is int else self._any_element(index)
@@ -674,7 +680,7 @@ class _Strided:
             else:
                 offset += self._checked(i, axis, index) * self.steps[axis]
         view.offset, view.shape, view.steps = offset, tuple(shape), tuple(steps)
-        view.ndim = len(shape)
+        view.ndim, view.plain = len(shape), 0
         return view
 
     def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
@@ -751,13 +757,18 @@ class LocalArray(_Strided):
         return array
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and 0 <= index < self.plain:
+            return self.values[index]
         element = self._element(index)
         return self.values[element] if element >= 0 else self._view(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        element = self._element(index)
-        if element < 0:
-            raise self._not_one(index)
+        if type(index) is int and 0 <= index < self.plain:
+            element = index
+        else:
+            element = self._element(index)
+            if element < 0:
+                raise self._not_one(index)
         self.values[element] = value if type(value) is self.scalar else self.convert(value)
 
 
@@ -872,17 +883,23 @@ class Array(_Strided):
         self.written, self.read, self.atomics = memory.written, memory.read, memory.atomics
 
     def __getitem__(self, index: Any) -> Any:
-        element = self._element(index)
-        if element < 0:
-            return self._view(index)
+        if type(index) is int and 0 <= index < self.plain:
+            element = index
+        else:
+            element = self._element(index)
+            if element < 0:
+                return self._view(index)
         self._read(element, index)
         # Integers become Python's, which like Numba's 64-bit ones do not wrap at 32 bits.
         return self.data.item(element) if self.integer else self.data[element]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        element = self._element(index)
-        if element < 0:
-            raise self._not_one(index)
+        if type(index) is int and 0 <= index < self.plain:
+            element = index
+        else:
+            element = self._element(index)
+            if element < 0:
+                raise self._not_one(index)
         self._write(element, index)
         self.data[element] = value
 
@@ -907,6 +924,12 @@ class Array(_Strided):
 
     def _read(self, address: int, index: Any) -> None:
         me = _current
+        stamp = me.stamp
+        seen = self.read.get(address)
+        lanes = seen.lanes if type(seen) is _Accesses and seen.warp is me.warp else None
+        # A thread that has read it since its last barrier is known: who changes it meets that.
+        if seen is stamp or (lanes is not None and lanes.get(me.lane) is stamp):
+            return
         last = self.written.get(address)
         if last is None:
             if self.must_be_written and address not in self.atomics:
@@ -921,15 +944,12 @@ class Array(_Strided):
             raise self._race("reads", last, "wrote", address, index)
         if self.atomics:
             self._meet(self.atomics, address, "reads", "changed atomically", index)
-        stamp = me.stamp
-        seen = self.read.get(address)
-        if seen is not stamp:
-            if seen is None:
-                self.read[address] = stamp
-            elif type(seen) is _Accesses and seen.warp is me.warp:
-                seen.lanes[me.lane] = seen.latest = stamp
-            else:
-                _note(self.read, address, stamp)
+        if seen is None:
+            self.read[address] = stamp
+        elif lanes is not None:
+            lanes[me.lane] = seen.latest = stamp
+        else:
+            _note(self.read, address, stamp)
 
     def _write(self, address: int, index: Any) -> None:
         me = _current

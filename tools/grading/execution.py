@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jupyter_client.manager import AsyncKernelManager
+from matplotlib import font_manager
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_output
@@ -31,6 +32,8 @@ from grading.submissions import name_of, read_file
 SETUP = "setup"  # cells whose id begins so run again before each test
 FIGURE = "figure"  # cells whose id begins so show something and are not run for a grade
 INCIDENTS = ("TimeLimit", "Crash", "Tampering")  # errors that are told in the table
+
+FONTS = f"fontlist-v{font_manager.FontManager.__version__}.json"  # where matplotlib keeps its list
 
 CELL_CHARACTERS = 100_000  # of text that a cell shows
 NOTEBOOK_CHARACTERS = 4_000_000  # of text and pictures that all cells show
@@ -107,6 +110,10 @@ class SandboxedKernelManager(AsyncKernelManager):
         self._sandbox, self._environment = sandbox, environment
         self._memory_bytes = memory_bytes
         self._private = sandbox.prepare()
+        # Its home is new, and matplotlib there would look for this machine's fonts once more.
+        fonts = self._private / "home" / FONTS
+        font_manager.json_dump(font_manager.fontManager, fonts)
+        sandbox.give(fonts)
         self.transport = "ipc"
         self.ip = str(self._private / "socket")
         self.connection_file = str(self._private / "kernel.json")

@@ -72,7 +72,7 @@ def add_file_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_parts_argument(parser: argparse.ArgumentParser) -> None:
-    """--parts, --gpus and --traces: see `solver_of` and `ranks.begin`."""
+    """--parts, --gpus, --traces and --exchange: see `solver_of` and `ranks.begin`."""
     parser.add_argument(
         "--parts",
         type=int,
@@ -85,7 +85,7 @@ def add_parts_argument(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="start so many ranks on this machine, each with a part and a GPU of its own, which "
-        "exchange traces by NCCL",
+        "exchange traces as --exchange says",
     )
     parser.add_argument(
         "--traces",
@@ -93,6 +93,13 @@ def add_parts_argument(parser: argparse.ArgumentParser) -> None:
         choices=parallel.TRACES,
         help="what parts send of the fields on a face: all, or what the flux there needs, which of "
         "Maxwell's and of acoustic waves is less",
+    )
+    parser.add_argument(
+        "--exchange",
+        default="nccl",
+        choices=("nccl", "peers"),
+        help="how GPUs exchange traces: by NCCL's messages, or by writing into one another's "
+        "memory, which is faster, but takes GPUs of one machine that reach it",
     )
 
 
@@ -413,11 +420,19 @@ def solver_of(
     Raises
     ------
     ValueError
-        For --parts with several ranks, or as `parallel.Solver`.
+        For --parts with several ranks, --exchange peers without several ranks or without GPUs, or
+        as `parallel.Solver`.
     RuntimeError
-        As `ranks.world`.
+        As `ranks.world`, and as `parallel.PeerRanks`.
     """
     comm = ranks.world()
+    if arguments.exchange == "peers":
+        if comm is None or find_device(arguments.device).is_host:
+            raise ValueError(
+                f"--exchange peers in {'one process' if comm is None else 'ranks without GPUs'}; "
+                "allowed: with --gpus, or in several ranks that have GPUs"
+            )
+        comm = parallel.PeerRanks(comm)
     if comm is not None and arguments.parts is not None:
         raise ValueError(
             f"--parts {arguments.parts} in {comm.Get_size()} ranks; allowed: each rank has one part"

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from runs import at_points, at_step, files_of
 
-from dgbook.cli import checkpoint, ranks
+from dgbook import parallel
+from dgbook.cli import checkpoint, ranks, running
 from dgbook.cli.main import main
 from dgbook.gpu import nccl
 
@@ -178,6 +179,25 @@ def test_what_srun_started_is_counted(monkeypatch):
         ranks.world()
 
 
+def test_exchanges_by_memory_are_of_ranks_with_gpus(monkeypatch):
+    """What the solver gets in place of a communicator, and who is told that there are no GPUs."""
+    comm, given = SimpleNamespace(Get_size=lambda: 2), []
+    monkeypatch.setattr(ranks, "world", lambda: comm)
+    monkeypatch.setattr(parallel, "PeerRanks", lambda comm: ("by memory", comm))
+    monkeypatch.setattr(
+        parallel, "Solver", lambda make, mesh, parts, comm, traces: given.append(comm)
+    )
+    on = SimpleNamespace(device="simulator", parts=None, traces="whole")
+    for on.exchange in ("nccl", "peers"):
+        running.solver_of(on, None, None)
+    assert given == [comm, ("by memory", comm)]
+    on.device = "cpu"
+    with pytest.raises(
+        ValueError, match="--exchange peers in ranks without GPUs; allowed: with --"
+    ):
+        running.solver_of(on, None, None)
+
+
 def test_what_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for options, message in (
@@ -185,6 +205,7 @@ def test_what_is_refused(tmp_path, capsys, monkeypatch):
         ("maxwell --cells 1 --parts 7", "parts must be an integer from 1 to 6"),
         ("maxwell --cells 1 --traces flux", "--traces flux without parts"),
         ("euler --box 4 --parts 2 --traces flux", "their flux needs all of them"),
+        ("maxwell --cells 1 --exchange peers", "--exchange peers in one process"),
         ("acoustics --cells 1 --parts -1", "parts must be an integer"),
     ):
         assert run(options, "--output a.vtu") == 2

@@ -18,10 +18,10 @@ function (root, spec) {
     return made;
   }
   // A paragraph: what it begins with, why, and where to read on.
-  function reason(parent, said, entry) {
+  function reason(parent, said, entry, why) {
     var line = make("p", "", parent);
     if (said) { make("b", "", line, said.charAt(0).toUpperCase() + said.slice(1) + "."); }
-    line.appendChild(document.createTextNode((said ? " " : "") + entry.why));
+    line.appendChild(document.createTextNode((said ? " " : "") + why));
     entry.lessons.forEach(function (lesson, n) {
       line.appendChild(document.createTextNode(n ? ", " : " Read on: "));
       var link = make(kind ? "a" : "span", "", line, "lesson " + lesson[0]);
@@ -65,21 +65,24 @@ function (root, spec) {
     make("p", "", card, entry.tell);
     var more = make("details", "", card);
     make("summary", "", more, "Where a yes leads, and why");
-    reason(more, entry.end, entry);
+    reason(more, entry.end, entry, entry.why);
   }
   function showEnd(last) {
     var entry = spec.questions[last], more = answers.slice(Math.min(last + 1, asked));
     card.className = "dgq-card " + (entry.inside ? "inside" : "outside");
     make("p", "dgq-small", card, "The chart ends " + (entry.inside ? "in" : "outside") + " this book, at");
     make("p", "dgq-ask", card, entry.end).tabIndex = -1;
-    reason(card, "", entry);
+    reason(card, "", entry, entry.why);
     var same = spec.problems.filter(function (known) { return known[1] === last; });
     if (same.length) {
       make("p", "dgq-small", card, "Of our problems, here end: " + same.map(function (known) { return known[0]; }).join("; ") + ".");
     }
     if (!entry.goes_on) { return; }
     make("hr", "", card);
-    more.forEach(function (yes, n) { reason(card, yes ? spec.then[n].end : spec.then[n].no, spec.then[n]); });
+    more.forEach(function (yes, n) {
+      var then = spec.then[n];
+      reason(card, yes ? then.end : then.no, then, yes ? then.why : then.why_no);
+    });
     if (more.length < spec.then.length) {
       ask(spec.then[more.length], "Then, question " + (more.length + 1) + " of " + spec.then.length);
     }

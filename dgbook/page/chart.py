@@ -28,7 +28,7 @@ class Question:
     end : str
         Where yes leads.
     why : str
-        The reason, and the record behind it.
+        The reason, and the record behind it; for a question that follows an end, that of a yes.
     lessons : tuple of str
         Names of notebooks beside this one, without their ending: "08b_kernels_for_a_sparse_basis".
     inside : bool
@@ -37,6 +37,8 @@ class Question:
         Whether the questions that follow an end are asked.
     no : str
         Where no leads, for a question that follows an end.
+    why_no : str
+        The reason of that no.
     """
 
     ask: str
@@ -47,6 +49,7 @@ class Question:
     inside: bool = True
     goes_on: bool = False
     no: str = ""
+    why_no: str = ""
 
 
 def chart(
@@ -115,7 +118,8 @@ def _listed(questions: Sequence[Question], then: Sequence[Question]) -> str:
     """All questions with their ends and reasons, as a list."""
     items = ""
     for question in (*questions, *then):
-        end = f"{question.end}; if not, {question.no}" if question.no else question.end
-        items += f"<li><b>{html.escape(question.ask)}</b> {html.escape(end)}. "
-        items += f"{html.escape(question.why)}</li>"
+        said = f"{question.end}. {question.why}"
+        if question.no:
+            said += f" If not, {question.no}. {question.why_no}"
+        items += f"<li><b>{html.escape(question.ask)}</b> {html.escape(said)}</li>"
     return items

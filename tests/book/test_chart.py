@@ -21,8 +21,17 @@ QUESTIONS = (
     Question("", "", "waves", "Most problems.", ("08b_basis", "08c_steps"), goes_on=True),
 )
 THEN = (
-    Question("Too large?", "Count bytes.", "two GPUs", "They share it.", no="one GPU"),
-    Question("Small error?", "Say it.", "double precision", "It rounds less.", no="single"),
+    Question(
+        "Too large?", "Count bytes.", "two GPUs", "They share it.", no="one GPU", why_no="It fits."
+    ),
+    Question(
+        "Small?",
+        "Say it.",
+        "double precision",
+        "It rounds less.",
+        no="single",
+        why_no="It is fast.",
+    ),
 )
 PROBLEMS = {"rod": {1}, "room": set(), "tube": {1, 2}}
 ALT = "A chart of two questions that leads to three ends"
@@ -76,9 +85,10 @@ def test_no_goes_on_to_the_end_behind_all_questions_and_what_follows_it(page):
     said = press(page, "No", "No")
     assert "waves" in said and "Then, question 1 of 2" in said
     said = press(page, "Yes")
-    assert "Two GPUs. They share it." in said and "question 2 of 2" in said
+    assert "Two GPUs. They share it." in said and "It fits" not in said
+    assert "question 2 of 2" in said
     said = press(page, "No")
-    assert "Single. It rounds less." in said and "question" not in said
+    assert "Single. It is fast." in said and "It rounds" not in said and "question" not in said
     # Back to an answer: it is asked again, and those before it stand.
     said = press(page, "Shocks? No")
     assert said.startswith("Question 2 of 2")
@@ -103,7 +113,8 @@ def test_without_scripts_and_on_paper_all_questions_stand_below_each_other():
     page = BeautifulSoup(made(), "html.parser")
     items = [item.get_text() for item in page.select(".dgq-all li")]
     assert items[0] == "One dimension? tiles. They are fast."
-    assert items[3] == "Too large? two GPUs; if not, one GPU. They share it." and len(items) == 5
+    assert items[3] == "Too large? two GPUs. They share it. If not, one GPU. It fits."
+    assert len(items) == 5
     assert page.select_one(".dgq-one").has_attr("hidden")
     said = pdf.frame_shown(page.select_one(".dg-controls")).get_text()
     assert said == "The book's pages ask one question at a time."

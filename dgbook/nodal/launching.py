@@ -60,9 +60,12 @@ class Launcher(ABC):
         By name, on the device.
     in_ranges : bool
         Whether a stage can be launched of `INTERIOR` and `EDGE`, one beside the other.
+    factored : bool
+        Whether stages are those of a factored method, see `dgbook.time.ndb14_factored`.
     """
 
     in_ranges = False
+    factored = False
 
     plan: Any
     size: int | tuple[int, ...]
@@ -84,6 +87,16 @@ class Launcher(ABC):
         """
         other = copy.copy(self)
         other._load(plan)
+        return other
+
+    def with_factors(self) -> Self:
+        """The same arrays, with kernels for the stages of a factored method.
+
+        These launchers have such kernels that do a whole stage at once.
+        """
+        other = copy.copy(self)
+        other.factored = True
+        other._load(self.plan)
         return other
 
     @abstractmethod

@@ -185,6 +185,25 @@ def test_a_stage_advances_residual_and_state(family):
     assert np.isnan(new).all()
 
 
+@pytest.mark.parametrize("family", ["maxwell", "acoustics", "linear"])
+def test_the_stages_of_a_factor(family):
+    """The first does not read its array, the second changes it in place."""
+    operator = OPERATORS[family](2, "float64")
+    u = state(family, operator, "float64")
+    slope = FAMILIES[family].reference.rhs(operator, u, 0.3)
+    launcher = FAMILIES[family].cores.Cores(operator, CPU).with_factors()
+    data = FAMILIES[family].reference.boundary_data(operator, 0.3).ravel()
+    mine, new, kept = launcher.upload(u), launcher.zeros(), launcher.upload(u[::-1])
+    new[:] = np.nan
+    launcher.stage(mine, new, new, data, 0.0, 1.0, 0.01)
+    assert np.abs(launcher.download(new) - (u + 0.01 * slope)).max() < 1e-13
+    launcher.stage(mine, kept, kept, data, 1.0, 0.0, -0.02)
+    assert np.abs(launcher.download(kept) - (u[::-1] - 0.02 * slope)).max() < 1e-13
+    assert np.array_equal(launcher.download(mine), u)
+    launcher.rhs(mine, data, new)
+    assert np.abs(launcher.download(new) - slope).max() < 1e-12
+
+
 def test_a_step_of_a_gas_is_the_classical_method():
     operator = euler_operator(2, "float64")
     u = state("euler", operator, "float64")

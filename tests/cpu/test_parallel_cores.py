@@ -24,6 +24,21 @@ def test_any_number_of_parts_gives_the_same_bits(family, dtype):
         np.testing.assert_array_equal(in_parts(make, mesh, u, parts=parts), expected)
 
 
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("family", ["linear", "maxwell", "nodal", "bernstein"])
+def test_a_factored_method_in_parts(family, device):
+    """Traces of two arrays in turn are exchanged, of that which the next stage reads."""
+    mesh = mesh_of(family, 3)
+    make = case(family, mesh, 2, device=device, method="ndb14_factored")
+    u = start(make(whole(mesh)))
+    expected = make(whole(mesh)).run(u, STEPS * DT, DT)
+    found = in_parts(make, mesh, u, parts=2)
+    assert np.abs(expected - u).max() > 1e-4
+    if device == "cpu":
+        np.testing.assert_array_equal(found, expected)
+    assert np.abs(found - expected).max() < 1e-14 * np.abs(expected).max() * 10
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_nothing_is_computed_for_ghosts(family):
     """Nor for those that share a block with elements that are computed."""

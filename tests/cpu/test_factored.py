@@ -212,7 +212,7 @@ def test_kernels_that_take_no_whole_stage_are_refused(make):
 
 def test_the_command_resumes_a_run(tmp_path, monkeypatch, capsys):
     """To the last bit, and not with another method."""
-    options = "run maxwell --cells 1 --order 2 --t-end 1 --dt 0.1 --device cpu --output".split()
+    options = "run maxwell --cells 1 --order 2 --t-end 3 --device cpu --output".split()
     files = [tmp_path / name for name in ("whole.vtu", "rest.vtu")]
     method = ["--method", "ndb14_factored"]
     assert main([*options, str(files[0]), *method]) == 0

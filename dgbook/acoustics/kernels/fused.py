@@ -205,7 +205,8 @@ def make_fused(shape, plan, factored=False):
                     state[v + w2] = g12 * x + g22 * y + g23 * z
                     state[v + w3] = g13 * x + g23 * y + g33 * z
         cuda.syncthreads()
-        # The update, through contiguous memory.
+        # The update, through contiguous memory. A factored stage adds
+        # u to res, and has no new state.
         p = thread
         while p < state_words:
             k = first * size + p

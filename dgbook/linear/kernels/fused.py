@@ -96,13 +96,15 @@ def make_fused(dim, n, Np, Nfp, dtype, plan, factored=False):
                             c = speeds[((k * dim + i) * n + f) * n + g]
                             rhs[e, f] -= c * du_dr[i, e, g]
                     j = k * Np + node
-                    r = dt * rhs[e, f]
-                    if a != zero:
-                        r += a * res[f, j]
-                    if factored and b != zero:
-                        r += b * u[f, j]
-                    res[f, j] = r
-                    if not factored:
-                        new[f, j] = u[f, j] + b * r
+                    if factored:
+                        r = dt * rhs[e, f]
+                        if a != zero:
+                            r += a * res[f, j]
+                        if b != zero:
+                            r += b * u[f, j]
+                        res[f, j] = r
+                    else:
+                        res[f, j] = a * res[f, j] + dt * rhs[e, f]
+                        new[f, j] = u[f, j] + b * res[f, j]
 
     return fused

@@ -13,7 +13,7 @@ __device__ void update(const Shared& shared, unsigned first,
     for (unsigned i = threadIdx.x; i < VECTORS; i += THREADS) {
         alignas(16) REAL r[WIDTH], rate[WIDTH], v[WIDTH];
         read(rate, spread(shared.rate, i));
-        if (!FACTORED || b != 0)
+        if (!FACTORED || b != 0)   // then u is added to res
             read(v, KEEP ? spread(shared.state, i) : states + i);
         if (a != 0)   // read only once: leave the cache to u
             *(VECTOR*)r = __ldcs(kept + i);

@@ -1,5 +1,7 @@
 """Maxwell's solver with its kernels, thread by thread: time steps and what comes in meanwhile."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import box
 from dgbook.nodal.launching import as_it_is
+from dgbook.time import ndb14_factored
 
 SIMULATOR = device("simulator")
 CUBE = box((1, 1, 1))
@@ -96,6 +99,26 @@ def test_plane_waves_come_in_at_the_right_places_and_times(order, dtype):
             faces[:, members] = True
         assert np.array_equal(~np.isnan(found), faces.ravel()) and np.abs(expected).max() > 0.3
         assert close(found[faces.ravel()], expected[faces.ravel()], dtype, units=8)
+
+
+@pytest.mark.parametrize("boundary", [BOUNDARY, {**BOUNDARY, "y+": swell}])
+def test_what_stages_of_a_factored_method_see(boundary, dtype):
+    """The sum over five times of a step, on the device: of the second one, which it counts."""
+    field, exact = (
+        Solver(CUBE, 2, d, "simulator", boundary=boundary, method="ndb14_factored").incoming()
+        for d in (dtype, "float64")
+    )
+    field.start(0.7, 0.1, 0)
+    field.tick()
+    t = 0.8 if field.live else math.nan  # in a recording it means nothing
+    field.step_begins(t)
+    values = [given(exact, 0.8 + 0.1 * time) for time in ndb14_factored.TIMES]
+    for stage in (0, 1, 9, 13):
+        field.combine(stage)
+        expected = np.tensordot(ndb14_factored.WEIGHTS[stage], values, axes=1)
+        size = np.abs(ndb14_factored.WEIGHTS[stage]).sum()
+        assert close(SIMULATOR.to_numpy(field.data), expected, dtype, units=8 * size)
+        assert np.abs(expected - values[0]).max() > 1e-3 or stage == 0
 
 
 def test_a_late_wave_is_as_exact_as_an_early_one():

@@ -41,7 +41,7 @@ def kernels(
     )
 
 
-class Launcher(launching.Launcher):
+class Launcher(launching.EitherForm):
     """An operator's arrays on a device, and its kernels launched on them.
 
     States on the device have shape (n, (K + ghosts) Np): behind the elements stand ghost elements

@@ -14,7 +14,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
 from dgbook.mesh import inverse_permutation
-from dgbook.nodal.launching import ALL, Launcher, StageByOneKernel
+from dgbook.nodal.launching import ALL, EitherForm, Launcher, StageByOneKernel
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -389,7 +389,7 @@ class ElementByElement(Launcher):
         """Entries of an element in a state, and where each field of each node is, (fields, Np)."""
 
 
-class FusedStage(ElementByElement, StageByOneKernel):
+class FusedStage(ElementByElement, EitherForm, StageByOneKernel):
     """Launches of one kernel that does a whole stage of a Runge-Kutta method.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the

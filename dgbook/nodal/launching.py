@@ -60,12 +60,9 @@ class Launcher(ABC):
         By name, on the device.
     in_ranges : bool
         Whether a stage can be launched of `INTERIOR` and `EDGE`, one beside the other.
-    factored : bool
-        Whether stages are those of a factored method, see `dgbook.time.ndb14_factored`.
     """
 
     in_ranges = False
-    factored = False
 
     plan: Any
     size: int | tuple[int, ...]
@@ -87,16 +84,6 @@ class Launcher(ABC):
         """
         other = copy.copy(self)
         other._load(plan)
-        return other
-
-    def with_factors(self) -> Self:
-        """The same arrays, with kernels for the stages of a factored method.
-
-        These launchers have such kernels that do a whole stage at once.
-        """
-        other = copy.copy(self)
-        other.factored = True
-        other._load(self.plan)
         return other
 
     @abstractmethod
@@ -204,6 +191,25 @@ class Launcher(ABC):
 
     def _flat(self, values: np.ndarray, dtype: type) -> Any:
         return self.device.array(values.astype(dtype).ravel())
+
+
+class EitherForm(Launcher):
+    """Stages of low-storage methods, and of factored ones by another kernel.
+
+    Attributes
+    ----------
+    factored : bool
+        Whether stages are those of a factored method, see `dgbook.time.ndb14_factored`.
+    """
+
+    factored = False
+
+    def with_factors(self) -> Self:
+        """The same arrays, with the kernel for stages of a factored method."""
+        other = copy.copy(self)
+        other.factored = True
+        other._load(self.plan)
+        return other
 
 
 class StageByOneKernel(Launcher):

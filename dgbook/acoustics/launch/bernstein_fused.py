@@ -146,7 +146,7 @@ def in_pairs(*positions: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=64)
 def kernel(shape: Shape, plan: BernsteinFusedPlan, factored: bool = False) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments; `factored` as of `Launcher`."""
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
         return make_bernstein_fused(shape, plan, factored)
     special = {"FACTORED": int(factored)}

@@ -82,7 +82,7 @@ def _map(operator: Operator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 @lru_cache(maxsize=64)
 def kernel(shape: Shape, plan: FusedPlan, factored: bool = False) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments; `factored` as of `Launcher`."""
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
         return make_fused(shape, plan, factored)
     return load(SOURCE, "fused", macros(plan, shape) | {"FACTORED": int(factored)})

@@ -100,7 +100,7 @@ def meeting(opposite: np.ndarray) -> np.ndarray:
 def kernel(
     shape: FusedShape, plan: BernsteinFusedPlan, factored: bool = False
 ) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments; `factored` as of `Launcher`."""
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
         return make_bernstein_fused(shape, plan, factored)
     special = {"COUPLE": "float2" if shape.itemsize == 4 else "double2", "FACTORED": int(factored)}

@@ -137,7 +137,7 @@ def bases(operator: Operator, elements: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 @lru_cache(maxsize=64)
 def kernel(shape: FusedShape, plan: FusedPlan, factored: bool = False) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments; `factored` as of `Launcher`."""
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
         return make_fused(shape, plan, factored)
     special = {"MATERIALS": int(shape.materials), "KEEP": int(shape.keeps_state)}

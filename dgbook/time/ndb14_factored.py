@@ -14,7 +14,7 @@ the low-storage form moves 4. Rounding is smaller, too: the low-storage form has
 equations are autonomous, and the array that stage s reads, P_s(dt L) u at first, gets beside it
 P_s(dt d/dt) g. That is no value of g at one time, but the combination of values at a few times that
 is the same for polynomials of t: `WEIGHTS` and `TIMES`. With five times it is exact to degree 4,
-and the method keeps its order 4. Values at t + C_s dt would make it a method of order 2.
+and the method keeps its order 4. With values at the times where stages are it would have order 2.
 
 References
 ----------

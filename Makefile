@@ -51,6 +51,7 @@ gpu: .venv/made
 	$(RUN) -m dgbook bench maxwell stage bases table2
 	$(RUN) -m dgbook bench maxwell ladder --dofs 16000000
 	$(RUN) -m dgbook bench maxwell sooner --dofs 2000000
+	$(RUN) -m dgbook bench maxwell factored --orders 2..7
 	$(RUN) -m dgbook bench maxwell variants --dtypes float32 --dofs 30000000
 	$(RUN) -m dgbook bench maxwell scattering --orders 4 --dtypes float32
 	$(RUN) -m dgbook bench maxwell plans --dtypes float32 --dofs 8000000

@@ -1,9 +1,10 @@
 """What tests ask of a launcher whose kernel does a whole stage, in the simulator and on a GPU."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from dgbook.check import SimulatorError
 from dgbook.nodal.launching import ALL, EDGE, INTERIOR
@@ -106,6 +107,38 @@ class Case:
             launcher.rhs(launcher.upload(self.u), self.data, out)
             errors.append(np.sqrt(np.mean((launcher.download(out) - self.rhs) ** 2)))
         assert errors[1] < 1.5 * errors[0]
+
+    def with_factors(self):
+        """The same with the kernel for stages of a factored method."""
+        return replace(self, launcher=self.launcher.with_factors())
+
+    def check_factor(self, launch=lambda launches: launches()):
+        """Both stages of a factor, by the kernel for such: the first does not read its array.
+
+        The second changes its array in place, at the edge and in the interior apart, too.
+        """
+        u, fresh, kept = self.launcher.upload(self.u), self.poisoned(), []
+        before = u.copy()
+        first = (u, fresh, fresh, self.data, 0.0, 1.0, 0.1)
+        launch(lambda: self.launcher.stage(*first))
+        self.assert_close(fresh, self.u + 0.1 * self.rhs)
+        for ranges in ([ALL], [EDGE, INTERIOR]):
+            self.launcher.interior = self.launcher.operator.mesh.K - 1
+            kept.append(self.launcher.upload(self.res))
+            for some in ranges:
+                second = (u, kept[-1], kept[-1], self.data, 1.0, 0.0, -0.3, some)
+                launch(lambda second=second: self.launcher.stage(*second))
+            self.assert_close(kept[-1], self.res - 0.3 * self.rhs)
+        np.testing.assert_array_equal(*map(self.launcher.download, kept))
+        assert (u == before).all()
+
+    def check_rejected_factor(self, mistake):
+        """A stage of a factor by a wrong kernel is wrong."""
+        case = self.with_factors()
+        launcher = case.launcher
+        launcher.kernel = mistake.make(launcher.shape, launcher.plan, True)
+        with pytest.raises(AssertionError):
+            case.check_factor()
 
     def check_rejected(self, mistake):
         """The simulator refuses a wrong kernel, or a stage by it is wrong; a race is refused."""

@@ -116,7 +116,9 @@ def costs(name: str, order: int, K: int, dtype: str | np.dtype) -> dict[str, Cos
     return parts | {"paper": _sum(parts.values())}
 
 
-def fused_cost(basis: str, order: int, K: int, dtype: str | np.dtype) -> Cost:
+def fused_cost(
+    basis: str, order: int, K: int, dtype: str | np.dtype, factored: bool = False
+) -> Cost:
     """The least cost of a whole stage of a rank-1 flux on K elements of uniform matter.
 
     An element takes 4 x 4 Np words, the 6 of its metric and 4 links, whatever the basis. Velocities
@@ -141,6 +143,9 @@ def fused_cost(basis: str, order: int, K: int, dtype: str | np.dtype) -> Cost:
     Bernstein ones are known in closed form and cost nothing, so that their floor is memory's, at
     every order.
 
+    If `factored`, it is the mean of the two stages of a factor, see `dgbook.time.ndb14_factored`:
+    2.5 x 4 Np words, and 8 flops at a point to advance in time.
+
     Raises
     ------
     ValueError
@@ -151,14 +156,15 @@ def fused_cost(basis: str, order: int, K: int, dtype: str | np.dtype) -> Cost:
     _check(order, K)
     word = np.dtype(dtype).itemsize
     Np, Nf, _ = sizes(order)
-    flops, once = 8 * Nf, 0
+    flops, once = 8 * Nf - 8 * factored * Np, 0
+    words = (10 if factored else 16) * Np
     if basis == "nodal":
         flops += 12 * Np * Np + 2 * Nf * Np + 62 * Np
         once = (3 * Np * Np + Nf * Np) * word
     else:
         entries = nonzeros(order)
         flops += 55 * comb(order + 2, 3) + 8 * entries["L_0"] + 2 * entries["sweep"] + 44 * Np
-    return Cost(K * flops, K * ((4 * FIELDS * Np + 6) * word + FACES * INDEX_BYTES) + once)
+    return Cost(K * flops, K * ((words + 6) * word + FACES * INDEX_BYTES) + once)
 
 
 def sizes(order: int) -> tuple[int, int, int]:

@@ -17,7 +17,7 @@ from dgbook.gpu.cost import Cost
 from dgbook.gpu.plan import choose, shipped, varied
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, tune
-from dgbook.lab import ladder, measuring, sooner
+from dgbook.lab import factored, ladder, measuring, sooner
 from dgbook.lab.ladder import CUT_OFF, EditedKernel
 from dgbook.lab.measuring import (
     Rows,
@@ -735,4 +735,5 @@ RECORDS = {
     "error": error_record,
     "ladder": ladder_record,
     "sooner": sooner.sooner_record,
+    "factored": factored.factored_record,
 }

@@ -25,18 +25,23 @@ def shape_of(operator: Operator) -> Shape:
 
 
 @lru_cache(maxsize=64)
-def kernels(shape: Shape, plan: Plan) -> tuple[Kernel, Kernel, Kernel, Kernel]:
-    """Volume, surface, fused and update kernel, each compiled once for equal arguments."""
+def kernels(
+    shape: Shape, plan: Plan, factored: bool = False
+) -> tuple[Kernel, Kernel, Kernel, Kernel]:
+    """Volume, surface, fused and update kernel, each compiled once for equal arguments.
+
+    Of a factored method the fused kernel is another one.
+    """
     dim, n, Np, Nfp, dtype = shape.dim, shape.n, shape.Np, shape.Nfp, shape.dtype
     return (
         make_volume(dim, n, Np, dtype, plan),
         make_surface(dim, n, Np, Nfp, dtype, plan),
-        make_fused(dim, n, Np, Nfp, dtype, plan),
+        make_fused(dim, n, Np, Nfp, dtype, plan, factored),
         lsrk45.make_update(dtype),
     )
 
 
-class Launcher(launching.Launcher):
+class Launcher(launching.EitherForm):
     """An operator's arrays on a device, and its kernels launched on them.
 
     States on the device have shape (n, (K + ghosts) Np): behind the elements stand ghost elements
@@ -88,7 +93,7 @@ class Launcher(launching.Launcher):
             self.surface_kernel,
             self.fused_kernel,
             self.update_kernel,
-        ) = kernels(self.shape, plan)
+        ) = kernels(self.shape, plan, self.factored)
 
     # -- states ----------------------------------------------------------------------------
 
@@ -132,7 +137,10 @@ class Launcher(launching.Launcher):
         )
 
     def fused(self, u: Any, res: Any, new: Any, a: float, b: float, dt: float) -> None:
-        """The three in one: res = a res + dt du/dt, new = u + b res; new is not u."""
+        """The three in one: res = a res + dt du/dt, new = u + b res; new is not u.
+
+        With factors res = a res + b u + dt du/dt; res is not u, and new is not written.
+        """
         names = ("interior", "links", "opposite", "derivative", "speeds", "face_matrix", "lift")
         self.fused_kernel[self._blocks(self.plan.elements_inline), self._threads](
             u, *(self.arrays[name] for name in names), res, new, *map(self.real, (a, b, dt))
@@ -145,7 +153,7 @@ class Launcher(launching.Launcher):
         self.surface(u, out)
 
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
-        """res = a res + dt du/dt, new = u + b res; `new` is not u."""
+        """As `fused`, with `data` on the boundary."""
         self.set_ghosts(u, data)
         self.fused(u, res, new, a, b, dt)
 

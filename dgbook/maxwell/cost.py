@@ -24,7 +24,7 @@ def nodes(order: int) -> int:
     return max(0, (order + 1) * (order + 2) * (order + 3) // 6)
 
 
-def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
+def costs(order: int, K: int, dtype: str | np.dtype, factored: bool = False) -> dict[str, Cost]:
     """The cost of each operator on K elements of uniform matter, as a dictionary.
 
     "gather", "lift", "differentiate", "assemble" and "update" are the paper's kernels, "paper" the
@@ -58,6 +58,10 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     entries of L_0 for one face and s of the sweeps from all four, see ``nodal.bernstein.nonzeros``.
     These matrices are known in closed form and cost no memory.
 
+    If `factored`, "fused" and "bernstein" are the mean of the two stages of a factor, see
+    `dgbook.time.ndb14_factored`: both read u and write an array, which the second reads before.
+    That makes 2.5 x 6 Np words and not 4, and 2 flops per degree of freedom to advance in time.
+
     Raises
     ------
     ValueError
@@ -69,6 +73,7 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
     Np, Nf = nodes(order), FACES * (order + 1) * (order + 2) // 2
     D, L = 3 * Np * Np * word, Np * Nf * word
     links = FACES * INDEX_BYTES
+    moved, advanced = (2.5, 2) if factored else (4, 4)  # words and flops of a degree of freedom
     parts = {
         "gather": Cost(
             K * 66 * Nf,
@@ -83,13 +88,14 @@ def costs(order: int, K: int, dtype: str | np.dtype) -> dict[str, Cost]:
         "update": Cost(K * 4 * FIELDS * Np, K * 5 * FIELDS * Np * word),
     }
     fused = Cost(
-        K * (24 * Np * Np + 4 * Nf * Np + 108 * Np + 40 * Nf),
-        K * ((4 * FIELDS * Np + 6) * word + links) + D + L,
+        K * (24 * Np * Np + 4 * Nf * Np + (84 + 6 * advanced) * Np + 40 * Nf),
+        K * (int(moved * FIELDS * Np + 6) * word + links) + D + L,
     )
     entries, M = nonzeros(order), nodes(order - 1)
+    sparse = 66 * M + 16 * entries["L_0"] + 4 * entries["sweep"]
     bernstein = Cost(
-        K * (66 * M + 16 * entries["L_0"] + 4 * entries["sweep"] + 102 * Np + 40 * Nf),
-        K * ((4 * FIELDS * Np + 6) * word + links),
+        K * (sparse + (78 + 6 * advanced) * Np + 40 * Nf),
+        K * (int(moved * FIELDS * Np + 6) * word + links),
     )
     paper = sum((parts[p] for p in PAPER), Cost(0, 0))
     return parts | {"paper": paper, "fused": fused, "bernstein": bernstein}

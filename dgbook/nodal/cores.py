@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numba
 import numpy as np
@@ -90,7 +91,19 @@ def _unbox(kind: _SourcesType, value: Any, c: Any) -> NativeValue:
 
 @numba.njit
 def advance(u, res, new, start, count, L, a, b, dt, slopes):
-    """res = a res + dt slopes, new = u + b res, of so many numbers; res is not read if a = 0."""
+    """res = a res + dt slopes, new = u + b res, of so many numbers; res is not read if a = 0.
+
+    Where `res` is empty it is new = a new + b u + dt slopes, with a stage of a factored method.
+    """
+    if res.size == 0:
+        for i in range(0, count, L):
+            v = dt * load(slopes, i)
+            if a != 0:
+                v = v + a * load(new, start + i)
+            if b != 0:
+                v = v + b * load(u, start + i)
+            store(new, start + i, v)
+        return
     for i in range(0, count, L):
         r = dt * load(slopes, i)
         if a != 0:
@@ -366,12 +379,15 @@ class CoreStage(CoreLauncher):
     ----------
     in_place : bool
         False: neighbors still need u, so that the new state is written elsewhere.
+    factored : bool
+        Whether stages are those of a factored method, see `dgbook.time.ndb14_factored`.
     kernel : function
         ``kernel(*leading, u, res, new, data, a, b, dt, *arguments)``, compiled by Numba.
     leading, arguments : tuple
     """
 
     in_place = False
+    factored = False
 
     kernel: Callable[..., None]
     leading: tuple[Any, ...]
@@ -383,11 +399,20 @@ class CoreStage(CoreLauncher):
             operator, device, dtype, fields, trace.Np, trace.exterior, trace.boundary_faces
         )
 
+    def with_factors(self) -> Self:
+        """The same arrays, for the stages of a factored method."""
+        other = copy.copy(self)
+        other.factored = True
+        return other
+
     def stage(self, u: Any, res: Any, new: Any, data: Any, a: float, b: float, dt: float) -> None:
         """res = a res + dt du/dt, new = u + b res; `new` is not u.
 
-        Where a = 0, `res` is not read; where b = 0, `new` is not written.
+        Where a = 0, `res` is not read; where b = 0, `new` is not written. With factors it is
+        res = a res + b u + dt du/dt, and `new` is never written; `res` is not u.
         """
+        if self.factored:
+            res, new = res[:0], res
         numbers = (self.real(value) for value in (a, b, dt))
         self.kernel(*self.leading, u, res, new, data, *numbers, *self.arguments)
 

@@ -14,7 +14,7 @@ from dgbook.gpu.layout import padded
 from dgbook.gpu.limits import REGISTERS, WARP, architecture, resident_blocks
 from dgbook.gpu.plan import Capability, LaunchPlan, rows_of
 from dgbook.mesh import inverse_permutation
-from dgbook.nodal.launching import ALL, Launcher, StageByOneKernel
+from dgbook.nodal.launching import ALL, EitherForm, Launcher, StageByOneKernel
 from dgbook.nodal.trace import WAYS, Trace
 
 LANGUAGES = ("cuda", "numba")
@@ -389,8 +389,8 @@ class ElementByElement(Launcher):
         """Entries of an element in a state, and where each field of each node is, (fields, Np)."""
 
 
-class FusedStage(ElementByElement, StageByOneKernel):
-    """Launches of one kernel that does a whole stage of low-storage Runge-Kutta.
+class FusedStage(ElementByElement, EitherForm, StageByOneKernel):
+    """Launches of one kernel that does a whole stage of a Runge-Kutta method.
 
     The kernel's arguments are u, data, the arrays named in `inputs`, res and new, of CUDA C++ the
     number of boundary faces, then a, b and dt, and the first element.
@@ -439,7 +439,8 @@ class FusedStage(ElementByElement, StageByOneKernel):
     ) -> None:
         """res = a res + dt du/dt, new = u + b res, of `some` elements; `new` is not u.
 
-        Where a = 0, `res` is not read; where b = 0, `new` is not written.
+        Where a = 0, `res` is not read; where b = 0, `new` is not written. With factors it is
+        res = a res + b u + dt du/dt, and `new` is never written; `res` is not u.
         """
         elements, threads, shared = self._block()
         begin, blocks = self._range(some, elements)

@@ -193,6 +193,25 @@ class Launcher(ABC):
         return self.device.array(values.astype(dtype).ravel())
 
 
+class EitherForm(Launcher):
+    """Stages of low-storage methods, and of factored ones by another kernel.
+
+    Attributes
+    ----------
+    factored : bool
+        Whether stages are those of a factored method, see `dgbook.time.ndb14_factored`.
+    """
+
+    factored = False
+
+    def with_factors(self) -> Self:
+        """The same arrays, with the kernel for stages of a factored method."""
+        other = copy.copy(self)
+        other.factored = True
+        other._load(self.plan)
+        return other
+
+
 class StageByOneKernel(Launcher):
     """A stage in one launch, on a state whose elements stand in an order of their own.
 

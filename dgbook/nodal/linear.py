@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import ModuleType
@@ -16,7 +16,7 @@ from dgbook.arguments import check_choice, host_bytes
 from dgbook.element import NodalElement
 from dgbook.gpu import Device
 from dgbook.mesh import Mesh
-from dgbook.nodal.incoming import Incoming, Launch
+from dgbook.nodal.incoming import CombinedIncoming, Incoming, Launch
 from dgbook.nodal.launching import PIECE, Launches, pieces
 from dgbook.nodal.local import (
     Choice,
@@ -38,11 +38,12 @@ from dgbook.nodal.solving import (
     check_number,
 )
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
-from dgbook.time import lsrk45, ndb14, steps
+from dgbook.time import lsrk45, ndb14, ndb14_factored, steps
+from dgbook.time.factors import through
 from dgbook.time.stability import accurate_angle, longest_steps
 
-METHODS = {"lsrk45": lsrk45, "ndb14": ndb14}
-"""By name the Runge-Kutta methods that the kernels can take, all with two registers."""
+METHODS = {"lsrk45": lsrk45, "ndb14": ndb14, "ndb14_factored": ndb14_factored}
+"""By name the Runge-Kutta methods that the kernels can take, the first two with two registers."""
 FEW_STEPS = 50
 """Where ``cfl_dt()`` needs fewer steps than this, looking for a longer one costs about as much."""
 SAFETY = 0.95
@@ -94,12 +95,12 @@ GPU_GIVEN = 100_000
 
 
 class LinearSolver(NodalSolver):
-    """Nodal DG in space and low-storage Runge-Kutta in time, for linear equations.
+    """Nodal DG in space and low-storage or factored Runge-Kutta in time, for linear equations.
 
     Attributes
     ----------
     method : module
-        Of `METHODS`: the coefficients A, B and C, and `advance`.
+        Of `METHODS`: the coefficients, and `advance`.
     local_cores : type
         The family's launcher of local time steps on processor cores, if it has one.
     local_stage : type
@@ -118,6 +119,45 @@ class LinearSolver(NodalSolver):
         check_choice("method", method, METHODS)
         super().__init__(mesh, order, dtype, device)
         self.method = METHODS[method]
+
+    @property
+    def factored(self) -> bool:
+        """Whether the method is a product of short steps, see `dgbook.time.ndb14_factored`."""
+        return self.method is ndb14_factored
+
+    def take_path(
+        self,
+        path: str,
+        plan: Any,
+        paths: Mapping[str, tuple],
+        flux: str = "",
+        fused: Collection[str] = ("",),
+    ) -> None:
+        """As `NodalSolver.take_path`.
+
+        Raises
+        ------
+        ValueError
+            Also for a factored method on a device with kernels that take no whole stage.
+        """
+        super().take_path(path, plan, paths, flux, fused)
+        if self.factored and path != "fused" and not self.device.is_host:
+            raise ValueError(
+                f"method = 'ndb14_factored' with path {path!r}; allowed: path 'fused', whose "
+                "kernel takes a stage at once, or another method"
+            )
+
+    @cached_property
+    def launcher(self) -> Any:
+        """The operator on the device, made when first needed, for stages of the method."""
+        launcher = super().launcher
+        return launcher.with_factors() if self.factored else launcher
+
+    def memory_bytes(self) -> int:
+        """As `NodalSolver.memory_bytes`; with a factored method kernels need no residual."""
+        state = self.mesh.K * len(self.fields) * self.element.Np * self.dtype.itemsize
+        saved = self.factored and self.device.kind != "reference"
+        return super().memory_bytes() - saved * state
 
     # -- what a family says ------------------------------------------------------------------
 
@@ -176,8 +216,10 @@ class LinearSolver(NodalSolver):
 
     def incoming(self) -> Incoming:
         """What comes in through the boundary, on the device."""
-        boundary_data = self.reference.boundary_data
-        return Incoming(self.operator, self.device, boundary_data, self._launches())
+        given = self.operator, self.device, self.reference.boundary_data, self._launches()
+        if self.factored:
+            return CombinedIncoming(*given, self.method.TIMES, self.method.WEIGHTS)
+        return Incoming(*given)
 
     @cached_property
     def spectrum(self) -> Found | None:
@@ -323,7 +365,7 @@ class LinearSolver(NodalSolver):
         return lambda x, y: launcher.rhs(x, nothing, y)
 
     def _host_stepper(self, u: np.ndarray, dt: float) -> HostSteps:
-        return HostSteps(self, u, dt)
+        return FactoredHostSteps(self, u, dt) if self.factored else HostSteps(self, u, dt)
 
     def _stepper(self, u: np.ndarray, t: float, dt: float, done: int) -> DeviceSteps:
         return DeviceSteps(self, u, t, dt, done)
@@ -382,6 +424,35 @@ class HostSteps(HostStepper):
         return self.solver._nodal(self.u).copy()
 
 
+class FactoredHostSteps(HostSteps):
+    """The same by a factored method; what is given is evaluated once at each time of a step."""
+
+    def stages(self, t: float) -> Iterator[np.ndarray]:
+        """As `HostStepper.stages`."""
+        solver, operator, method = self.solver, self.solver.operator, self.solver.method
+        given = []
+        for faces, function in operator.sources:
+            at = operator.boundary_points[:, faces]
+            values = (function(*at, t + time * self.dt) for time in method.TIMES)
+            given.append((faces, [solver._fields(value, at.shape[1:]) for value in values]))
+
+        def rate(v: np.ndarray, stage: int) -> np.ndarray:
+            weights = method.WEIGHTS[stage]
+            sources = tuple((faces, partial(_combined, weights, values)) for faces, values in given)
+            slope = solver.reference.rhs(replace(operator, sources=sources), v, t)
+            slope[:, solver.mesh.owned :] = 0
+            return slope
+
+        return through(method.STAGES, rate, self.u, self.dt)
+
+
+def _combined(
+    weights: Sequence[float], values: Sequence[np.ndarray], *place_and_time: Any
+) -> np.ndarray:
+    """A function on the boundary whose values in a stage are known."""
+    return np.tensordot(weights, values, axes=1)
+
+
 class DeviceSteps(DeviceStepper):
     """Time steps by a launcher, in the operator's unknowns."""
 
@@ -390,16 +461,18 @@ class DeviceSteps(DeviceStepper):
         self.nodal = solver._nodal
         self.incoming = solver.incoming()
         self.incoming.start(t, dt, done)
-        self.res = launcher.zeros()
+        self.factored = solver.factored
+        self.res = None if self.factored else launcher.zeros()
         states = [launcher.upload(u, solver._unknowns)]
         if not launcher.in_place:
             states.append(launcher.zeros())  # the first stage fills it
         super().__init__(launcher, states, self.incoming.live, len(self.method.A))
 
     def _stages(self, start: int, t: float) -> Callable[[], Iterator[Launches]]:
-        arrays = self.states, self.res
         numbers = self.method, self.dt, start, t
-        return partial(_step, self.launcher, self.incoming, *arrays, *numbers)
+        if self.factored:
+            return partial(_factored_step, self.launcher, self.incoming, self.states, *numbers)
+        return partial(_step, self.launcher, self.incoming, self.states, self.res, *numbers)
 
     def download(self) -> np.ndarray:
         """The newest state as nodal values."""
@@ -421,4 +494,22 @@ def _step(
         u, new = (states[(start + stage + i) % len(states)] for i in range(2))
         incoming.stage(t, c * dt)
         yield partial(launcher.stage, u, res, new, incoming.data, a, b, dt), new
+    incoming.tick()
+
+
+def _factored_step(
+    launcher: Any,
+    incoming: CombinedIncoming,
+    states: list[Any],
+    method: ModuleType,
+    dt: float,
+    start: int,
+    t: float,
+) -> Iterator[Launches]:
+    """The same of a factored method: each stage changes the array that the last one has read."""
+    incoming.step_begins(t)
+    for stage, (a, b, tau) in enumerate(method.STAGES):
+        u, new = (states[(start + stage + i) % 2] for i in range(2))
+        incoming.combine(stage)
+        yield partial(launcher.stage, u, new, new, incoming.data, a, b, tau * dt), new
     incoming.tick()

@@ -51,3 +51,8 @@ MISTAKES = [
     Mistake("the lift of velocity is not a difference", "geometry[g + 8] * s[0] - ", "-"),
     Mistake("the residual is not scaled", "r += a * res[start + i]", "r += res[start + i]"),
 ]
+FACTORED = [
+    Mistake("the state is forgotten", "r += b * u[start + i]", "r += zero"),
+    Mistake("the array is forgotten", "if a != zero:", "if a < zero:"),
+]
+"""Of stages of a factored method."""

@@ -72,3 +72,8 @@ MISTAKES = [
     Mistake("the metric is not symmetric", "g13 * x + g23 * y", "g13 * x + g12 * y"),
     Mistake("the residual is not scaled", "r += a * res[q]", "r += res[q]"),
 ]
+FACTORED = [
+    Mistake("the state is forgotten", "r += b * state[p]", "r += zero"),
+    Mistake("the array is forgotten", "if a != zero:", "if a < zero:"),
+]
+"""Of stages of a factored method."""

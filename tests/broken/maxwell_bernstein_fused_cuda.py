@@ -36,3 +36,8 @@ MISTAKES = [
         "blockIdx.x * TEAMS",
     ),
 ]
+FACTORED = [
+    Mistake("the state is forgotten", "old[c].x += b * v.x, old[c]", "old[c]"),
+    Fp64("what is written is what the other form writes", "if (FACTORED)", "if (b > 1)"),
+]
+"""Of stages of a factored method."""

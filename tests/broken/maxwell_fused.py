@@ -37,3 +37,8 @@ MISTAKES = [
     ),
     Mistake("the residual is not scaled", "r += a * res[k]", "r += res[k]"),
 ]
+FACTORED = [
+    Mistake("the state is forgotten", "r += b * u[k]", "r += zero"),
+    Mistake("the array is forgotten", "if a != zero:", "if a < zero:"),
+]
+"""Of stages of a factored method."""

@@ -71,3 +71,11 @@ MISTAKES = [
     Plain("the metric is not symmetric", "metric[3] * rate[f + 1]", "metric[2] * rate[f + 1]"),
     Plain("the residual is not scaled", "a * r[j] + dt", "r[j] + dt"),
 ]
+FACTORED = [
+    Tensor("the state is forgotten", "r[j] += b * v[j]", "r[j] += 0 * b"),
+    Fp64(
+        "the state is the new array", "spread(shared.state, i) : states + i", "next + i : next + i"
+    ),
+    Plain("what is written is what the other form writes", "else if (b != 0)", "else if (b > 1)"),
+]
+"""Of stages of a factored method."""

@@ -32,6 +32,15 @@ class GhostsForgotten(Halo):
         super().unpack(self.first)
 
 
+class EveryOtherStage(Halo):
+    """Exchanges traces of one of the two arrays that stages of a factored method read in turn."""
+
+    def exchange(self, states):
+        self.count = getattr(self, "count", 0) + 1
+        if self.count % 2:
+            super().exchange(states)
+
+
 class MissingWait(OneProcess):
     """Goes on without waiting: what has not arrived is what arrived before."""
 

@@ -18,12 +18,19 @@ thread 64 and 80 registers, less where shared memory is short; in Numba."""
 
 
 @cache
-def report(order, dtype, language, cc=(9, 0)):
+def report(order, dtype, language, cc=(9, 0), factored=False):
     """The default plan, its shape, and what the compiler says."""
     shape, plan = Shape(order, dtype), BernsteinFusedPlan.default(Shape(order, dtype), cc, language)
     r, i, s = np.empty(1, dtype), INDICES, np.dtype(dtype).type(1)
     signature = (r, r, i, i, i, r, i, i, r, r, r, r, r, s, s, s, np.uint32(0))
-    return plan, shape, compile(kernel(shape, plan), signature, cc)
+    return plan, shape, compile(kernel(shape, plan, factored), signature, cc)
+
+
+@pytest.mark.parametrize(("order", "dtype"), [(3, "float32"), (6, "float64")])
+def test_factors_need_no_more_of_the_machine(order, dtype):
+    """The kernel for stages of a factored method, beside that of the low-storage form."""
+    low, found = (report(order, dtype, "cuda", factored=f) for f in (False, True))
+    assert resident_warps(*found) >= resident_warps(*low)
 
 
 def sample():

@@ -20,13 +20,13 @@ FEW = 160
 PLAIN = {(1, "float32"), (2, "float32"), (3, "float32")}  # where tensor cores do not pay
 
 
-def report(order, dtype, cc, language):
+def report(order, dtype, cc, language, factored=False):
     """The plan chosen for a device of that capability, its shape, and what the compiler says."""
     shape, plan = Shape(order, dtype), shipped(FusedPlan, Shape(order, dtype), cc, language)
     real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
     i = INDICES
     signature = (real, real, i, i, i, *(real,) * 6, s, s, s, np.uint32(0))
-    return plan, shape, compile(kernel(shape, plan), signature, cc)
+    return plan, shape, compile(kernel(shape, plan, factored), signature, cc)
 
 
 def sample():
@@ -50,6 +50,18 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     assert resident >= (plan.blocks if cc == (9, 0) else 1), found
     if language == "numba":
         assert found.shared_bytes == shape.shared_bytes(plan)
+
+
+@pytest.mark.parametrize(("order", "dtype"), [(3, "float32"), (5, "float64")])
+def test_factors_need_no_more_of_the_machine(order, dtype):
+    """The kernel for stages of a factored method, beside that of the low-storage form."""
+    (plan, shape, low), (_, _, found) = (
+        report(order, dtype, (9, 0), "cuda", factored) for factored in (False, True)
+    )
+    block, dynamic = plan.block(shape), shape.shared_bytes(plan)
+    resident = [one.blocks_per_multiprocessor(block, dynamic) for one in (low, found)]
+    assert resident[1] >= resident[0]
+    assert found.spill_bytes <= low.spill_bytes and found.stack_bytes <= low.stack_bytes
 
 
 @pytest.mark.parametrize(

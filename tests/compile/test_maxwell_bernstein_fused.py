@@ -17,13 +17,13 @@ WARPS = {"float32": 16, "float64": 8}
 
 
 @cache
-def report(order, dtype, language, cc=(9, 0)):
+def report(order, dtype, language, cc=(9, 0), factored=False):
     """The default plan, its shape, and what the compiler says."""
     shape = FusedShape(order, dtype)
     plan = BernsteinFusedPlan.default(shape, cc, language)
     r, i, s = np.empty(1, dtype), INDICES, np.dtype(dtype).type(1)
     signature = (r, r, i, i, i, i, r, r, r, r, r, s, s, s, np.uint32(0))
-    return plan, shape, compile(kernel(shape, plan), signature, cc)
+    return plan, shape, compile(kernel(shape, plan, factored), signature, cc)
 
 
 def sample():
@@ -40,6 +40,16 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     warps = resident_warps(plan, shape, found)
     if cc == (9, 0) and language == "cuda":
         assert warps >= WARPS[dtype], found
+
+
+@pytest.mark.parametrize(
+    ("order", "dtype", "language"),
+    [(3, "float32", "cuda"), (6, "float64", "cuda"), (4, "float32", "numba")],
+)
+def test_factors_need_no_more_of_the_machine(order, dtype, language):
+    """The kernel for stages of a factored method, beside that of the low-storage form."""
+    low, found = (report(order, dtype, language, factored=f) for f in (False, True))
+    assert resident_warps(*found) >= resident_warps(*low)
 
 
 def test_pairs_come_in_one_load():

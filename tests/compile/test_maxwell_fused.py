@@ -19,14 +19,14 @@ INDICES = np.empty(1, np.uint32)
 FEW = {"float32": 352, "float64": 128}
 
 
-def report(order, dtype, cc, language, materials=False, plan=None):
+def report(order, dtype, cc, language, materials=False, plan=None, factored=False):
     """The plan chosen for a device of that capability, its shape, and what the compiler says."""
     shape = FusedShape(order, dtype, materials)
     plan = plan or shipped(FusedPlan, FusedShape(order, dtype, True), cc, language)
     real, s = np.empty(1, dtype), np.dtype(dtype).type(1)
     i = INDICES
     signature = (real, real, i, i, real, i, *(real,) * 6, s, s, s, np.uint32(0))
-    return plan, shape, compile(kernel(shape, plan), signature, cc)
+    return plan, shape, compile(kernel(shape, plan, factored), signature, cc)
 
 
 def sample():
@@ -51,6 +51,23 @@ def test_kernels_fit_the_machine(order, dtype, language, cc):
     assert resident >= (plan.blocks if cc == (9, 0) else 1), found
     if language == "numba":
         assert found.shared_bytes == shape.shared_bytes(plan)
+
+
+@pytest.mark.parametrize(
+    ("order", "dtype", "language"),
+    [(3, "float32", "cuda"), (5, "float64", "cuda"), (2, "float32", "numba")],
+)
+def test_factors_need_no_more_of_the_machine(order, dtype, language):
+    """The kernel for stages of a factored method, beside that of the low-storage form."""
+    cc = (9, 0)
+    plan, shape, low = report(order, dtype, cc, language)
+    _, _, found = report(order, dtype, cc, language, factored=True)
+    block = plan.block(shape)
+    dynamic = shape.shared_bytes(plan) if language == "cuda" else 0
+    resident = [one.blocks_per_multiprocessor(block, dynamic) for one in (low, found)]
+    assert resident[1] >= resident[0]
+    assert found.spill_bytes <= low.spill_bytes and found.stack_bytes <= low.stack_bytes
+    assert (found.fp64_instructions > 0) == (dtype == "float64"), found
 
 
 PLAIN = {(1, "float32"), (2, "float32"), (3, "float32")}  # where tensor cores do not pay

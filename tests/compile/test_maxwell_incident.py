@@ -9,6 +9,7 @@ from dgbook.maxwell.kernels.incident import (
     make_incident_integral,
     make_incident_points,
 )
+from dgbook.nodal.kernels.combine import make_combine
 from dgbook.nodal.kernels.tick import make_tick
 
 REDUCTION = 40
@@ -53,3 +54,9 @@ def test_the_integral_of_a_plane_wave_fits_the_machine(shape, stack):
 
 def test_a_tick_counts_with_integers(held):
     assert held(make_tick(), (np.empty(1, np.int64),)).registers <= 16
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_combination_of_times_is_of_one_precision(dtype, held):
+    real = np.empty(1, dtype)
+    assert held(make_combine(5, dtype), (real, real, 1, real), dtype).registers <= 40

@@ -155,3 +155,10 @@ def test_the_stage_by_matrix_products_is_the_reference(order, flux):
     assert np.abs(rival.launcher.download(own_res) - wanted).max() < 1e-13 * scale
     expected = u + 0.7 * wanted
     assert np.abs(rival.launcher.download(mine) - expected).max() < 1e-13 * scale
+
+
+@pytest.mark.parametrize("basis", ["nodal", "bernstein"])
+def test_a_factor_moves_five_words_in_two_stages(basis):
+    low, factor = (fused_cost(basis, 3, 10, "float64", factored) for factored in (False, True))
+    assert low.bytes - factor.bytes == 1.5 * 10 * 4 * 20 * 8
+    assert low.flops - factor.flops == 2 * 10 * 4 * 20

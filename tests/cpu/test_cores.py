@@ -1,5 +1,6 @@
 """Compiled kernels for processor cores against the NumPy references, and wrong ones refused."""
 
+import inspect
 import sys
 from types import ModuleType
 
@@ -17,7 +18,7 @@ from dgbook.lab.measuring import on_cores
 from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.mesh import box
 from dgbook.nodal import lanes
-from dgbook.nodal.cores import Sources, use_threads
+from dgbook.nodal.cores import Sources, advance, use_threads
 from dgbook.time import rk4
 
 CPU = device("cpu")
@@ -183,6 +184,47 @@ def test_a_stage_advances_residual_and_state(family):
     scale = np.abs(slope).max()
     assert np.abs(launcher.download(residual) - 0.01 * slope).max() < 1e-15 * scale
     assert np.isnan(new).all()
+
+
+@pytest.mark.parametrize("family", ["maxwell", "acoustics", "linear"])
+def test_the_stages_of_a_factor(family):
+    """The first does not read its array, the second changes it in place."""
+    operator = OPERATORS[family](2, "float64")
+    u = state(family, operator, "float64")
+    slope = FAMILIES[family].reference.rhs(operator, u, 0.3)
+    launcher = FAMILIES[family].cores.Cores(operator, CPU).with_factors()
+    data = FAMILIES[family].reference.boundary_data(operator, 0.3).ravel()
+    mine, new, kept = launcher.upload(u), launcher.zeros(), launcher.upload(u[::-1])
+    new[:] = np.nan
+    launcher.stage(mine, new, new, data, 0.0, 1.0, 0.01)
+    assert np.abs(launcher.download(new) - (u + 0.01 * slope)).max() < 1e-13
+    launcher.stage(mine, kept, kept, data, 1.0, 0.0, -0.02)
+    assert np.abs(launcher.download(kept) - (u[::-1] - 0.02 * slope)).max() < 1e-13
+    assert np.array_equal(launcher.download(mine), u)
+    launcher.rhs(mine, data, new)
+    assert np.abs(launcher.download(new) - slope).max() < 1e-12
+
+
+def factor(right="", wrong=""):
+    """The largest error of both stages of a factor by the text that ends stages, with a mistake."""
+    text = inspect.getsource(advance.py_func).replace("@numba.njit\n", "")
+    assert not right or text.count(right) == 1
+    names = dict(lanes_in_numpy.VECTORS)
+    exec(text.replace(right, wrong) if right else text, names)
+    L = lanes.lanes("float64")
+    u, new, slopes = np.random.default_rng(6).standard_normal((3, 3 * L))
+    errors = []
+    for a, b, tau in ((0.0, 1.0, 0.3), (1.0, 0.0, -0.2)):
+        expected = a * new + b * u + tau * slopes
+        names["advance"](u, u[:0], new, 0, 3 * L, L, a, b, tau, slopes)
+        errors.append(np.abs(new - expected).max())
+    return max(errors)
+
+
+def test_wrong_stages_of_a_factor_are_refused():
+    assert factor() < 1e-14
+    assert factor("v = v + b * load(u, start + i)", "v = v + 0 * b") > 0.1
+    assert factor("v = v + a * load(new, start + i)", "v = v + a * load(u, start + i)") > 0.1
 
 
 def test_a_step_of_a_gas_is_the_classical_method():

@@ -430,6 +430,10 @@ def test_costs_count_the_operations(dim, n):
         counted[key].bytes for key in ("volume", "surface", "update")
     )
     assert counted["split"].trace_bytes == 10 * system.n * shape.Nf * 4  # those of the surface
+    factor = cost.costs(shape, 10, system, factored=True)["fused"]
+    dofs = 10 * system.n * element.Np
+    assert counted["fused"].bytes - factor.bytes == 1.5 * dofs * 4
+    assert counted["fused"].flops - factor.flops == 2 * dofs
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3])

@@ -72,6 +72,15 @@ def test_the_flops_of_the_sparse_basis_do_not_grow_with_the_order():
     assert 41 < found[-1] < found[0] < 48
 
 
+@pytest.mark.parametrize("path", ["fused", "bernstein"])
+def test_a_factor_moves_five_words_in_two_stages(path):
+    """Read u, write; read u and the array, write. 2 flops per degree of freedom, not 4."""
+    low, factor = (costs(3, 10, "float32", factored)[path] for factored in (False, True))
+    dofs = 10 * 6 * 20
+    assert low.bytes - factor.bytes == (4 - 5 / 2) * dofs * 4
+    assert low.flops - factor.flops == 2 * dofs
+
+
 @pytest.mark.parametrize(("order", "K"), [(0, 1), (1, 0)])
 def test_costs_of_nothing_are_refused(order, K):
     with pytest.raises(ValueError, match=f"order = {order}, K = {K}"):

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from broken.parallel import EveryOtherStage
 from parallel_cases import DT, STEPS, case, in_parts, mesh_of, start, whole
 
 from dgbook import parallel
+from dgbook.parallel import solver as parallel_solver
 
 pytest.importorskip("pymetis")
 FAMILIES = ("linear", "maxwell", "nodal", "bernstein", "euler")
@@ -22,6 +24,31 @@ def test_any_number_of_parts_gives_the_same_bits(family, dtype):
     assert np.abs(expected - u).max() > 1e-4
     for parts in (1, 2, 3):
         np.testing.assert_array_equal(in_parts(make, mesh, u, parts=parts), expected)
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+@pytest.mark.parametrize("family", ["linear", "maxwell", "nodal", "bernstein"])
+def test_a_factored_method_in_parts(family, device):
+    """Traces of two arrays in turn are exchanged, of that which the next stage reads."""
+    mesh = mesh_of(family, 3)
+    make = case(family, mesh, 2, device=device, method="ndb14_factored")
+    u = start(make(whole(mesh)))
+    expected = make(whole(mesh)).run(u, STEPS * DT, DT)
+    found = in_parts(make, mesh, u, parts=2)
+    assert np.abs(expected - u).max() > 1e-4
+    if device == "cpu":
+        np.testing.assert_array_equal(found, expected)
+    assert np.abs(found - expected).max() < 1e-14 * np.abs(expected).max() * 10
+
+
+@pytest.mark.parametrize("device", ["cpu", "reference"])
+def test_the_array_that_the_next_stage_reads_has_to_be_exchanged(device, monkeypatch):
+    mesh = mesh_of("maxwell", 3)
+    make = case("maxwell", mesh, 2, device=device, method="ndb14_factored")
+    u = start(make(whole(mesh)))
+    expected = in_parts(make, mesh, u, parts=2)
+    monkeypatch.setattr(parallel_solver, "Halo", EveryOtherStage)
+    assert np.abs(in_parts(make, mesh, u, parts=2) - expected).max() > 1e-6
 
 
 @pytest.mark.parametrize("family", FAMILIES)

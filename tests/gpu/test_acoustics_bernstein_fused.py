@@ -51,6 +51,15 @@ def test_a_stage_with_all_boundaries(order, language, dtype):
     check(make(order, dtype, plan, flux="upwind" if order % 2 else "penalty"))
 
 
+@pytest.mark.parametrize("language", ["cuda", "numba"])
+@pytest.mark.parametrize("order", range(1, 10))
+def test_the_stages_of_a_factor(order, language, dtype):
+    plan = BernsteinFusedPlan.default(Shape(order, dtype), GPU.compute_capability, language)
+    case = make(order, dtype, plan).with_factors()
+    case.check_factor()
+    case.check_rhs()
+
+
 @pytest.mark.parametrize("order", [2, 5, 8])
 def test_a_periodic_box(order, dtype):
     check(make(order, dtype, periodic=True))

@@ -56,6 +56,14 @@ def test_a_stage_with_all_boundaries(order, kind, dtype):
     check(make(order, dtype, plan_of(kind, order, dtype), flux))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", range(1, 10))
+def test_the_stages_of_a_factor(order, kind, dtype):
+    case = make(order, dtype, plan_of(kind, order, dtype)).with_factors()
+    case.check_factor()
+    case.check_rhs()
+
+
 @pytest.mark.parametrize("order", [2, 5, 8])
 def test_a_periodic_box(order, dtype):
     check(make(order, dtype, plan_of("here", order, dtype), periodic=True))

@@ -59,6 +59,14 @@ def test_a_stage_with_all_boundaries(order, language, dtype):
     check(make(order, dtype, usual(order, dtype, language), materials=order % 2 == 0))
 
 
+@pytest.mark.parametrize("language", ["cuda", "numba"])
+@pytest.mark.parametrize("order", range(1, 10))
+def test_the_stages_of_a_factor(order, language, dtype):
+    case = make(order, dtype, usual(order, dtype, language), materials=order % 2 == 0)
+    case.with_factors().check_factor()
+    case.with_factors().check_rhs()
+
+
 @pytest.mark.parametrize("order", [2, 5, 8])
 def test_a_periodic_box(order, dtype):
     check(make(order, dtype, periodic=True))

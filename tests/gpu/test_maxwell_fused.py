@@ -87,6 +87,17 @@ def test_plans_for_the_tuner(language, dtype):
         check(case)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", range(1, 10))
+def test_the_stages_of_a_factor(order, kind, dtype):
+    """By the kernel of its own, with materials in the even orders; recorded in one of them."""
+    case = make(order, dtype, plan_of(kind, order, dtype), materials=order % 2 == 0).with_factors()
+    case.check_factor()
+    case.check_rhs()
+    if order == 4:
+        case.check_factor(launch=lambda launches: GPU.capture(launches)())
+
+
 def test_states_survive_the_way_to_the_device(dtype):
     case = make(4, dtype, None)
     case.check_the_way_to_the_device()

@@ -31,6 +31,38 @@ def test_steps_with_an_incident_wave_equal_the_reference(order, path, dtype):
     assert np.abs(found - expected).max() < tolerance * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("basis", ["nodal", "bernstein"])
+@pytest.mark.parametrize("order", [2, 5])
+def test_steps_of_a_factored_method_equal_the_reference(order, basis, dtype):
+    """What comes in is evaluated at five times of a step and combined, in the recorded graph."""
+    mesh = box((3, 2, 2))
+    sides = {name: "pec" for name in mesh.boundary} | {"z-": WAVE, "z+": "absorbing"}
+    sides["x-"] = Scatterer(WAVE)
+    problem = {"boundary": sides, "epsilon": np.linspace(1, 2, mesh.K), "method": "ndb14_factored"}
+    ours = Solver(mesh, order, dtype, GPU, basis=basis, **problem)
+    truth = Solver(mesh, order, "float64", "reference", **problem)
+    u = np.random.default_rng(0).standard_normal((6, mesh.K, ours.element.Np))
+    dt = 3 * truth.cfl_dt() / 2
+    march = ours.march(u, 1.0 + 3 * dt, dt, t=1.0)
+    assert march.stepper.replay
+    while march.done < march.count:
+        march.step()
+    expected = truth.run(u, 1.0 + 3 * dt, dt, t=1.0)
+    tolerance = 400 * np.finfo(dtype).eps
+    assert np.abs(march.state() - expected).max() < tolerance * np.abs(expected).max()
+
+
+def test_a_function_as_boundary_of_a_factored_method():
+    mesh, slab = box((2, 2, 2)), exact.BoxMode(1, 2, 2)
+    ours, truth = (
+        Solver(mesh, 3, "float64", d, boundary=slab, method="ndb14_factored")
+        for d in (GPU, "reference")
+    )
+    u = ours.interpolate(lambda x, y, z: slab(x, y, z, 0.0))
+    assert np.abs(ours.run(u, 0.1, 0.02) - truth.run(u, 0.1, 0.02)).max() < 1e-12
+
+
 @pytest.mark.parametrize("path", ["fused", "paper"])
 def test_a_function_as_boundary_is_evaluated_by_python(path):
     mesh = box((2, 2, 2))

@@ -38,6 +38,10 @@ KINDS = [
     ("nodal", 4, {}),
     ("bernstein", 5, {}),
     ("euler", 3, {}),
+    ("linear", 2, {"method": "ndb14_factored"}),
+    ("maxwell", 4, {"basis": "nodal", "method": "ndb14_factored"}),
+    ("maxwell", 3, {"basis": "bernstein", "method": "ndb14_factored"}),
+    ("bernstein", 5, {"method": "ndb14_factored"}),
 ]
 
 

@@ -45,6 +45,8 @@ def test_dots_and_combinations(dtype, size):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", MAKE)
 def test_the_step_is_the_hosts_and_is_stable(name, dtype, method):
+    if method == "ndb14_factored" and name in ("paper", "central"):
+        pytest.skip("these kernels take no whole stage")
     order = 3
     here, host = (
         MAKE[name](order, dtype=kind, device=d, method=method)
@@ -60,9 +62,15 @@ def test_the_step_is_the_hosts_and_is_stable(name, dtype, method):
     assert energies[-1] < energies[0] * (1 + 1e-4)
 
 
-@pytest.mark.parametrize("name", MAKE)
-def test_fourteen_stages_equal_the_references(name):
-    here, host = (MAKE[name](2, device=d, method="ndb14") for d in (GPU, "reference"))
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        *((name, "ndb14") for name in MAKE),
+        *((name, "ndb14_factored") for name in MAKE if name not in ("paper", "central")),
+    ],
+)
+def test_fourteen_stages_equal_the_references(name, method):
+    here, host = (MAKE[name](2, device=d, method=method) for d in (GPU, "reference"))
     u = np.random.default_rng(3).standard_normal((len(here.fields), MESH.K, here.element.Np))
     dt = host.cfl_dt()
     np.testing.assert_allclose(here.run(u, 3 * dt, dt), host.run(u, 3 * dt, dt), atol=1e-11)

@@ -82,6 +82,13 @@ def test_the_first_stage_does_not_read_the_residual():
     make(1).check_first_stage()
 
 
+@pytest.mark.parametrize(("order", "dtype"), [(1, "float64"), (2, "float32")])
+def test_the_stages_of_a_factor(order, dtype):
+    case = make(order, dtype).with_factors()
+    case.check_factor()
+    case.check_rhs()
+
+
 def test_a_stage_in_place_is_refused():
     """A neighbor would find the new state: the simulator sees the race between blocks."""
     case = make(1, plan=BernsteinFusedPlan("numba", 32, 2, 1))
@@ -118,6 +125,18 @@ def test_cuda(order, dtype, tmp_path):
     case.check_rhs()
     case.check_first_stage()
     case.check_ranges()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("order", "dtype"), [(2, "float64"), (3, "float32"), (6, "float32")])
+def test_cuda_with_factors(order, dtype, tmp_path):
+    capability = ((7, 5), (9, 0))[order % 2]
+    plan = BernsteinFusedPlan.default(Shape(order, dtype), capability, "cuda")
+    case = make(order, dtype, plan, device_of(capability), cells=(3, 2, 1)).with_factors()
+    case.roundings = ROUNDINGS
+    emulate(case.launcher, tmp_path)
+    case.check_factor()
+    case.check_rhs()
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -254,3 +273,8 @@ def test_operators_of_another_kind_are_refused():
 @pytest.mark.parametrize("mistake", broken.MISTAKES, ids=lambda m: m.name)
 def test_wrong_kernels_are_rejected(mistake):
     make(2, plan=BernsteinFusedPlan("numba", 64, 6, 1)).check_rejected(mistake)
+
+
+@pytest.mark.parametrize("mistake", broken.FACTORED, ids=lambda m: m.name)
+def test_wrong_kernels_for_factors_are_rejected(mistake):
+    make(2).check_rejected_factor(mistake)

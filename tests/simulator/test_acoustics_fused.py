@@ -127,6 +127,13 @@ def test_a_state_is_what_flows_through_the_faces():
         assert np.abs(inflow + outflow).max() < 1e-14
 
 
+@pytest.mark.parametrize(("order", "dtype"), [(1, "float64"), (2, "float32")])
+def test_the_stages_of_a_factor(order, dtype):
+    case = make(order, dtype).with_factors()
+    case.check_factor()
+    case.check_rhs()
+
+
 def test_a_stage_in_place_is_refused():
     """A neighbor would find the new state: the simulator sees the race between blocks."""
     case = make(1, periodic=True, cells=(2, 1, 1), plan=FusedPlan("numba", 2, 1, 1))
@@ -280,3 +287,20 @@ def test_cuda(order, dtype, best, tmp_path):
     case.check_rhs()
     case.check_first_stage()
     case.check_ranges()
+
+
+@pytest.mark.parametrize("mistake", broken.FACTORED, ids=lambda m: m.name)
+def test_wrong_kernels_for_factors_are_rejected(mistake):
+    make(2).check_rejected_factor(mistake)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("order", "dtype", "best"), CUDA[1::5])
+def test_cuda_with_factors(order, dtype, best, tmp_path):
+    capability = ((8, 0), (9, 0))[order % 2] if best else (7, 5)
+    plan, on = shipped(FusedPlan, Shape(order, dtype), capability), device_of(capability)
+    case = make(order, dtype, plan, device=on, cells=(3, 2, 1)).with_factors()
+    case.roundings = ROUNDINGS
+    emulate(case.launcher, tmp_path)
+    case.check_factor()
+    case.check_rhs()

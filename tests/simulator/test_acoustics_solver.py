@@ -89,6 +89,14 @@ def test_a_step_of_fourteen_stages():
     assert close(ours.run(u, dt, dt), exact.run(u, dt, dt), "float64")
 
 
+@pytest.mark.parametrize("basis", ["nodal", "bernstein"])
+def test_a_step_of_a_factored_method(basis):
+    options = {"boundary": WALLS | {"z+": swell}, "method": "ndb14_factored", "basis": basis}
+    ours, exact = (solver(device=where, **options) for where in ("simulator", "reference"))
+    u, dt = noise(ours), 1.8 * ours.cfl_dt()
+    assert close(ours.run(u, dt, dt), exact.run(u, dt, dt), "float64")
+
+
 def test_a_step_on_a_periodic_mesh(kernels):
     problem = {"mesh": PERIODIC, "boundary": {}, **kernels}
     ours, exact = (solver(device=where, **problem) for where in ("simulator", "reference"))

@@ -151,6 +151,40 @@ def test_a_step_of_fourteen_stages(path):
     assert np.abs(ours.run(case.u, 2 * dt, dt) - expected).max() < 1e-12
 
 
+@pytest.mark.parametrize("name", ["1D inflow", "2D wave open", "3D inflow"])
+def test_steps_of_a_factored_method(name):
+    """What comes in is evaluated once per step, and combined for each stage."""
+    case = CASES[name]()
+    ours, cpu = (case.like(device=d, method="ndb14_factored") for d in ("simulator", "reference"))
+    dt = 1.8 * cpu.cfl_dt()
+    expected = cpu.run(case.u, 0.5 + dt, dt, t=0.5)
+    assert np.abs(ours.run(case.u, 0.5 + dt, dt, t=0.5) - expected).max() < 1e-12
+    assert np.abs(ours.rhs(case.u, 0.5) - cpu.rhs(case.u, 0.5)).max() < 1e-11
+
+
+@pytest.mark.parametrize("mistake", broken.FACTORED, ids=lambda m: m.name)
+def test_the_stages_of_a_factor(mistake, dtype):
+    """And wrong ones are noticed."""
+    case = CASES["2D wave open"](dtype=dtype)
+    right, errors = case.launcher.with_factors(), []
+    wrong = right.planned(right.plan)
+    shape = case.solver.shape
+    wrong.fused_kernel = mistake.make(
+        shape.dim, shape.n, shape.Np, shape.Nfp, shape.dtype, right.plan, True
+    )
+    slope = sum(expected_rhs(case))
+    for launcher in (right, wrong):
+        u, fresh, kept = state(case), case.poisoned(), launcher.upload(case.res)
+        launcher.fused(u, fresh, fresh, 0.0, 1.0, 0.1)
+        launcher.fused(u, kept, kept, 1.0, 0.0, -0.3)
+        found = map(launcher.download, (fresh, kept))
+        wanted = case.u + 0.1 * slope, case.res - 0.3 * slope
+        both = zip(found, wanted, strict=True)
+        errors.append(max(np.abs(f - w).max() / np.abs(w).max() for f, w in both))
+    assert errors[0] < 40 * np.finfo(dtype).eps
+    assert not errors[1] < 1e-3
+
+
 @pytest.mark.parametrize("plan", [(1, 1), (1, 4), (3, 1), (4, 2), (5, 3), (16, 1), (16, 4)])
 @pytest.mark.parametrize("name", ["1D wave walls", "2D", "3D"])
 def test_every_plan_computes_the_same(name, plan):

@@ -99,6 +99,13 @@ def test_the_first_stage_does_not_read_the_residual():
     make(1).check_first_stage()
 
 
+@pytest.mark.parametrize(("order", "dtype"), [(1, "float64"), (2, "float32")])
+def test_the_stages_of_a_factor(order, dtype):
+    case = make(order, dtype).with_factors()
+    case.check_factor()
+    case.check_rhs()
+
+
 def test_a_stage_in_place_is_refused():
     """A neighbor would find the new state: the simulator sees the race between blocks."""
     case = make(1, plan=BernsteinFusedPlan("numba", 32, 2, 1))
@@ -247,6 +254,11 @@ def test_wrong_kernels_are_rejected(mistake):
     make(2, plan=BernsteinFusedPlan("numba", 64, 6, 1)).check_rejected(mistake)
 
 
+@pytest.mark.parametrize("mistake", broken.FACTORED, ids=lambda m: m.name)
+def test_wrong_kernels_for_factors_are_rejected(mistake):
+    make(2).check_rejected_factor(mistake)
+
+
 def make_cuda(order, dtype, capability, plan=None):
     """As on a device of this capability; 36 elements, which no plan takes in one block."""
     shape, on = FusedShape(order, dtype), device_of(capability)
@@ -267,6 +279,25 @@ def test_cuda(order, dtype, tmp_path):
     case.check_rhs()
     case.check_first_stage()
     case.check_ranges()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("order", "dtype"), [(2, "float64"), (3, "float32"), (6, "float32")])
+def test_cuda_with_factors(order, dtype, tmp_path):
+    case = make_cuda(order, dtype, ((7, 5), (9, 0))[order % 2]).with_factors()
+    emulate(case.launcher, tmp_path)
+    case.check_factor()
+    case.check_rhs()
+
+
+@needs_compiler
+@pytest.mark.parametrize("mistake", broken_cuda.FACTORED, ids=lambda m: m.name)
+def test_wrong_cuda_with_factors_is_rejected(mistake, tmp_path):
+    case = make_cuda(mistake.order, mistake.dtype, mistake.capability).with_factors()
+    case.launcher.kernel = mistake.make(case.launcher.kernel)
+    emulate(case.launcher, tmp_path)
+    with pytest.raises(AssertionError):
+        case.check_factor()
 
 
 @needs_compiler

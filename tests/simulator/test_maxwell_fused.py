@@ -86,6 +86,13 @@ def test_the_first_stage_does_not_read_the_residual():
     make(1, "float64").check_first_stage()
 
 
+@pytest.mark.parametrize(("order", "dtype"), [(1, "float64"), (2, "float32")])
+def test_the_stages_of_a_factor(order, dtype):
+    case = make(order, dtype, materials="pieces").with_factors()
+    case.check_factor()
+    case.check_rhs()
+
+
 @pytest.mark.parametrize("plan", [(1, 1, 1), (7, 1, 3), (3, 2, 2, 2), (1, 4, 1, 2), (2, 1, 4)])
 def test_every_plan_computes_the_same(plan):
     case = make(2, "float64", plan=FusedPlan("numba", 1, 1, 1))
@@ -201,6 +208,11 @@ def test_wrong_kernels_are_rejected(mistake):
     make(2, "float64", materials="pieces").check_rejected(mistake)
 
 
+@pytest.mark.parametrize("mistake", broken.FACTORED, ids=lambda m: m.name)
+def test_wrong_kernels_for_factors_are_rejected(mistake):
+    make(2, "float64", materials="pieces").check_rejected_factor(mistake)
+
+
 # -- CUDA C++ ------------------------------------------------------------------------------------
 
 
@@ -235,6 +247,27 @@ def test_cuda(order, dtype, best, tmp_path):
     case.check_rhs()
     case.check_first_stage()
     case.check_ranges()
+
+
+@needs_compiler
+@pytest.mark.parametrize(("order", "dtype", "best"), CUDA[1::4])
+def test_cuda_with_factors(order, dtype, best, tmp_path):
+    """With the state kept in shared memory, and read again."""
+    capability = ((8, 0), (9, 0))[order % 2] if best else (7, 5)
+    case = make_cuda(order, dtype, capability).with_factors()
+    emulate(case.launcher, tmp_path)
+    case.check_factor()
+    case.check_rhs()
+
+
+@needs_compiler
+@pytest.mark.parametrize("mistake", broken_cuda.FACTORED, ids=lambda m: m.name)
+def test_wrong_cuda_with_factors_is_rejected(mistake, tmp_path):
+    case = make_cuda(mistake.order, mistake.dtype, mistake.capability).with_factors()
+    case.launcher.kernel = mistake.make(case.launcher.kernel)
+    emulate(case.launcher, tmp_path)
+    with pytest.raises(AssertionError):
+        case.check_factor()
 
 
 @needs_compiler

@@ -1,5 +1,7 @@
 """Maxwell's solver with its kernels, thread by thread: time steps and what comes in meanwhile."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import PATHS, Solver
 from dgbook.mesh import box
 from dgbook.nodal.launching import as_it_is
-from dgbook.nodal.linear import METHODS
+from dgbook.time import ndb14_factored
 
 SIMULATOR = device("simulator")
 CUBE = box((1, 1, 1))
@@ -97,6 +99,26 @@ def test_plane_waves_come_in_at_the_right_places_and_times(order, dtype):
             faces[:, members] = True
         assert np.array_equal(~np.isnan(found), faces.ravel()) and np.abs(expected).max() > 0.3
         assert close(found[faces.ravel()], expected[faces.ravel()], dtype, units=8)
+
+
+@pytest.mark.parametrize("boundary", [BOUNDARY, {**BOUNDARY, "y+": swell}])
+def test_what_stages_of_a_factored_method_see(boundary, dtype):
+    """The sum over five times of a step, on the device: of the second one, which it counts."""
+    field, exact = (
+        Solver(CUBE, 2, d, "simulator", boundary=boundary, method="ndb14_factored").incoming()
+        for d in (dtype, "float64")
+    )
+    field.start(0.7, 0.1, 0)
+    field.tick()
+    t = 0.8 if field.live else math.nan  # in a recording it means nothing
+    field.step_begins(t)
+    values = [given(exact, 0.8 + 0.1 * time) for time in ndb14_factored.TIMES]
+    for stage in (0, 1, 9, 13):
+        field.combine(stage)
+        expected = np.tensordot(ndb14_factored.WEIGHTS[stage], values, axes=1)
+        size = np.abs(ndb14_factored.WEIGHTS[stage]).sum()
+        assert close(SIMULATOR.to_numpy(field.data), expected, dtype, units=8 * size)
+        assert np.abs(expected - values[0]).max() > 1e-3 or stage == 0
 
 
 def test_a_late_wave_is_as_exact_as_an_early_one():
@@ -225,7 +247,7 @@ def test_steps_in_the_bernstein_basis(boundary, dtype):
 
 
 @pytest.mark.usefixtures("numpy_launchers")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["lsrk45", "ndb14"])
 @pytest.mark.parametrize("boundary", [BOUNDARY, "pec", {**BOUNDARY, "y+": swell}])
 def test_steps(path, boundary, method):
     """Three, an odd number: states that are written in turn end where they did not start."""
@@ -247,6 +269,20 @@ def test_steps_on_a_periodic_mesh(path):
     )
     u, dt = noise(ours), ours.cfl_dt()
     assert close(ours.run(u, dt), exact.run(u, dt), "float64")
+
+
+@pytest.mark.parametrize(
+    ("basis", "boundary"), [("nodal", BOUNDARY), ("bernstein", {**BOUNDARY, "y+": swell})]
+)
+def test_steps_of_a_factored_method(basis, boundary):
+    """Two, with the kernel, and what comes in evaluated there or by Python and then combined."""
+    options = {"boundary": boundary, "basis": basis, "method": "ndb14_factored"}
+    ours, exact = (solver(device=where, **options) for where in ("simulator", "reference"))
+    u, dt = noise(ours), 2 * ours.cfl_dt()
+    expected = exact.run(u, 0.2 + 2 * dt, dt, t=0.2)
+    assert close(ours.run(u, 0.2 + 2 * dt, dt, t=0.2), expected, "float64")
+    assert close(ours.rhs(u, 0.4), exact.rhs(u, 0.4), "float64")
+    assert np.abs(expected - u).max() > 0.1
 
 
 @pytest.mark.usefixtures("numpy_launchers")

@@ -26,6 +26,8 @@ KINDS = [
     ("bernstein", "float64", {}),
     ("euler", "float64", {}),
     ("maxwell", "float64", {"basis": "bernstein"}),
+    ("linear", "float64", {"method": "ndb14_factored"}),
+    ("maxwell", "float32", {"method": "ndb14_factored"}),
 ]
 
 

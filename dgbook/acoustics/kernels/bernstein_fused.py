@@ -164,13 +164,14 @@ def make_points(shape):
     return differentiate, rate_at
 
 
-def make_bernstein_fused(shape, plan):
+def make_bernstein_fused(shape, plan, factored=False):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     It has to read u and res once from memory and to write new and res
     once, 4 words per degree of freedom; neighbors' points, and u for
     the update, are found again in the caches. If a = 0 it does not read
-    res, and if b = 0 it does not write new. The state holds p and J
+    res, and if b = 0 it does not write new. If it is factored, it
+    computes res = a res + b u + dt du/dt alone. The state holds p and J
     grad(l_m) . v, m = 1, 2, 3, point by point.
 
     A team of plan.lanes threads works on plan.elements elements; if the
@@ -255,8 +256,10 @@ def make_bernstein_fused(shape, plan):
             r = dt * quads[U + i // 4, i % 4]
             if a != zero:
                 r += a * res[start + i]
+            if factored and b != zero:
+                r += b * u[start + i]
             res[start + i] = r
-            if b != zero:
+            if not factored and b != zero:
                 new[start + i] = u[start + i] + b * r
             i = np.uint32(i + lanes)
 

@@ -145,11 +145,12 @@ def in_pairs(*positions: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def kernel(shape: Shape, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments."""
+def kernel(shape: Shape, plan: BernsteinFusedPlan, factored: bool = False) -> Kernel | CudaKernel:
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
-        return make_bernstein_fused(shape, plan)
-    return load(SOURCE, "bernstein_fused", macros(plan, shape))
+        return make_bernstein_fused(shape, plan, factored)
+    special = {"FACTORED": int(factored)}
+    return load(SOURCE, "bernstein_fused", macros(plan, shape) | special)
 
 
 class BernsteinFusedLauncher(TeamStage):
@@ -220,7 +221,7 @@ class BernsteinFusedLauncher(TeamStage):
         return self._on_device({}, reals)
 
     def _kernel(self, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
-        return kernel(self.shape, plan)
+        return kernel(self.shape, plan, self.factored)
 
     # -- states ----------------------------------------------------------------------------
 

@@ -81,11 +81,11 @@ def _map(operator: Operator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=64)
-def kernel(shape: Shape, plan: FusedPlan) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments."""
+def kernel(shape: Shape, plan: FusedPlan, factored: bool = False) -> Kernel | CudaKernel:
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
-        return make_fused(shape, plan)
-    return load(SOURCE, "fused", macros(plan, shape))
+        return make_fused(shape, plan, factored)
+    return load(SOURCE, "fused", macros(plan, shape) | {"FACTORED": int(factored)})
 
 
 class FusedLauncher(NodalStage):
@@ -145,7 +145,7 @@ class FusedLauncher(NodalStage):
         return tuple(map(_as_threads_hold_them, matrices)) if plan.tensor else matrices
 
     def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
-        return kernel(self.shape, plan)
+        return kernel(self.shape, plan, self.factored)
 
     # -- states ----------------------------------------------------------------------------
 

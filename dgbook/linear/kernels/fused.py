@@ -6,7 +6,7 @@ from dgbook.gpu import cuda, jit
 from dgbook.nodal.trace import WAYS
 
 
-def make_fused(dim, n, Np, Nfp, dtype, plan):
+def make_fused(dim, n, Np, Nfp, dtype, plan, factored=False):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     If caches answer all repeated reads of u, memory is asked for u and
@@ -16,7 +16,8 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
     plan.elements_inline elements, so that each entry of D or LIFT that
     it loads serves all of them. The arguments are those of the volume
     and surface kernels, but `exterior` is reduced to one word per face,
-    see dgbook.nodal.trace:
+    see dgbook.nodal.trace. If the kernel is factored, it computes
+    res = a res + b u + dt du/dt alone.
 
     links (K (dim+1),)    neighbor * WAYS + way, where `way` says how
                           the neighbor's face meets this one
@@ -27,7 +28,7 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
     inline = plan.elements_inline
     faces = dim + 1
     Nf = faces * Nfp
-    rounds = -(-Nf // Np)
+    rounds, zero = -(-Nf // Np), real(0)
 
     @jit
     def fused(u, interior, links, opposite, derivative, speeds,
@@ -96,7 +97,15 @@ def make_fused(dim, n, Np, Nfp, dtype, plan):
                             c = speeds[((k * dim + i) * n + f) * n + g]
                             rhs[e, f] -= c * du_dr[i, e, g]
                     j = k * Np + node
-                    res[f, j] = a * res[f, j] + dt * rhs[e, f]
-                    new[f, j] = u[f, j] + b * res[f, j]
+                    if factored:
+                        r = dt * rhs[e, f]
+                        if a != zero:
+                            r += a * res[f, j]
+                        if b != zero:
+                            r += b * u[f, j]
+                        res[f, j] = r
+                    else:
+                        res[f, j] = a * res[f, j] + dt * rhs[e, f]
+                        new[f, j] = u[f, j] + b * res[f, j]
 
     return fused

@@ -270,7 +270,7 @@ def make_first_half(shape, plan):
     return differentiate, fluxes
 
 
-def make_second_half(shape, plan):
+def make_second_half(shape, plan, factored):
     """Device function for du/dt at every point, and the update."""
     real = np.dtype(shape.dtype).type
     zero = real(0)
@@ -297,8 +297,10 @@ def make_second_half(shape, plan):
                 r = dt * c[v]
                 if a != zero:
                     r += a * res[q]
+                if factored and b != zero:
+                    r += b * state[p]
                 res[q] = r
-                if b != zero:
+                if not factored and b != zero:
                     new[q] = state[p] + b * r
             i = np.uint32(i + lanes)
 
@@ -329,7 +331,7 @@ def make_moves(shape, plan):
     return fetch, lift
 
 
-def make_stage(shape, plan):
+def make_stage(shape, plan, factored):
     """Device function for a team's stage, with three barriers.
 
     U and D are the indices of the team's first pairs of the state and
@@ -337,7 +339,10 @@ def make_stage(shape, plan):
     """
     fetch, lift = make_moves(shape, plan)
     differentiate, fluxes = make_first_half(shape, plan)
-    update, meet = make_second_half(shape, plan), make_meet(plan)
+    update, meet = (
+        make_second_half(shape, plan, factored),
+        make_meet(plan),
+    )
 
     @jit(device=True)
     def stage(lane, k, state, U, rates, D, faces, F, lifted, S, u, data,
@@ -361,11 +366,12 @@ def make_stage(shape, plan):
     return stage
 
 
-def make_bernstein_fused(shape, plan):
+def make_bernstein_fused(shape, plan, factored=False):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     It reads u and res from memory once and writes new and res once. It
-    does not read res if a = 0, and it does not write new if b = 0. A
+    does not read res if a = 0, and it does not write new if b = 0. If
+    it is factored, it computes res = a res + b u + dt du/dt alone. A
     team of plan.lanes threads works on plan.elements elements. If a
     team is a warp, it never waits for other warps.
     """
@@ -374,7 +380,7 @@ def make_bernstein_fused(shape, plan):
     states, curls, faced, points = room(shape, elements)
     every = room(shape, teams * elements)
     all_states, all_curls, all_faced, all_points = every
-    stage = make_stage(shape, plan)
+    stage = make_stage(shape, plan, factored)
 
     @jit
     def bernstein_fused(

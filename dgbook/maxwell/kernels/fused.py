@@ -106,16 +106,17 @@ def make_curl(shape, plan):
     return add_curl
 
 
-def make_fused(shape, plan):
+def make_fused(shape, plan, factored=False):
     """Kernel for res = a res + dt du/dt, new = u + b res.
 
     It has to read u and res once from memory and to write new and res
     once, 4 words per degree of freedom; neighbors' nodes, and u for the
     update, are found again in the caches. If a = 0 it does not read
-    res, and if b = 0 it does not write new. The state holds x_i . E and
-    x_i . (Z H), node by node, where x_1, x_2, x_3 are the columns of
-    dx/dr. A row of threads works on plan.elements_inline elements, and
-    each thread on plan.nodes_inline nodes of each of them.
+    res, and if b = 0 it does not write new. If it is factored, it
+    computes res = a res + b u + dt du/dt alone. The state holds x_i . E
+    and x_i . (Z H), node by node, where x_1, x_2, x_3 are the columns
+    of dx/dr. A row of threads works on plan.elements_inline elements,
+    and each thread on plan.nodes_inline nodes of each of them.
     """
     real = np.dtype(shape.dtype).type
     Np, Nfp, words, zero = shape.Np, shape.Nfp, shape.geometry, real(0)
@@ -229,15 +230,18 @@ def make_fused(shape, plan):
                         state[v + 1] = g12 * x + g22 * y + g23 * z
                         state[v + 2] = g13 * x + g23 * y + g33 * z
         cuda.syncthreads()
-        # The update, through contiguous memory.
+        # The update, through contiguous memory. A factored stage adds
+        # u to res, and has no new state.
         p = thread
         while p < state_words:
             k = first * size + p
             r = dt * state[p]
             if a != zero:
                 r += a * res[k]
+            if factored and b != zero:
+                r += b * u[k]
             res[k] = r
-            if b != zero:
+            if not factored and b != zero:
                 new[k] = u[k] + b * r
             p = np.uint32(p + threads)
 

@@ -97,12 +97,14 @@ def meeting(opposite: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def kernel(shape: FusedShape, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments."""
+def kernel(
+    shape: FusedShape, plan: BernsteinFusedPlan, factored: bool = False
+) -> Kernel | CudaKernel:
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
-        return make_bernstein_fused(shape, plan)
-    couple = {"COUPLE": "float2" if shape.itemsize == 4 else "double2"}
-    return load(SOURCE, "bernstein_fused", macros(plan, shape) | couple)
+        return make_bernstein_fused(shape, plan, factored)
+    special = {"COUPLE": "float2" if shape.itemsize == 4 else "double2", "FACTORED": int(factored)}
+    return load(SOURCE, "bernstein_fused", macros(plan, shape) | special)
 
 
 class BernsteinFusedLauncher(TeamStage):
@@ -176,7 +178,7 @@ class BernsteinFusedLauncher(TeamStage):
         self._load(plan or choose(BernsteinFusedPlan, self.shape, device))
 
     def _kernel(self, plan: BernsteinFusedPlan) -> Kernel | CudaKernel:
-        return kernel(self.shape, plan)
+        return kernel(self.shape, plan, self.factored)
 
     # -- states ----------------------------------------------------------------------------
 

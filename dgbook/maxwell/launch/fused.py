@@ -136,12 +136,12 @@ def bases(operator: Operator, elements: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 @lru_cache(maxsize=64)
-def kernel(shape: FusedShape, plan: FusedPlan) -> Kernel | CudaKernel:
-    """The kernel, compiled once for equal arguments."""
+def kernel(shape: FusedShape, plan: FusedPlan, factored: bool = False) -> Kernel | CudaKernel:
+    """The kernel, compiled once for equal arguments; `factored` as of `EitherForm`."""
     if plan.language == "numba":
-        return make_fused(shape, plan)
+        return make_fused(shape, plan, factored)
     special = {"MATERIALS": int(shape.materials), "KEEP": int(shape.keeps_state)}
-    return load(SOURCE, "fused", macros(plan, shape) | special)
+    return load(SOURCE, "fused", macros(plan, shape) | special | {"FACTORED": int(factored)})
 
 
 class FusedLauncher(NodalStage):
@@ -212,7 +212,7 @@ class FusedLauncher(NodalStage):
         return D, lift_of_faces(element)
 
     def _kernel(self, plan: FusedPlan) -> Kernel | CudaKernel:
-        return kernel(self.shape, plan)
+        return kernel(self.shape, plan, self.factored)
 
     # -- states ----------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@
 // The compiler limits registers so that a multiprocessor can hold
 // BLOCKS blocks of teams, see teams.cuh.
 //
-// Macros: REAL, VECTOR (16 bytes of them), BLOCKS, those of teams.cuh.
+// Macros: REAL, VECTOR (16 bytes of them), BLOCKS, those of teams.cuh,
+// FACTORED (it does res = a res + b u + dt du/dt alone).
 
 #include "gpu/memory.cuh"
 #include "acoustics/kernels/fields.cuh"

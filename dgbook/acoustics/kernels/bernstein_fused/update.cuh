@@ -69,17 +69,21 @@ __device__ void update(const VECTOR* room, unsigned lane,
             g[13] * x + g[15] * y + g[16] * z,
             g[14] * x + g[16] * y + g[17] * z};
 
-        // res = a res + dt du/dt, new = u + b res.
+        // res = a res + dt du/dt, new = u + b res; or, FACTORED,
+        // res = a res + b u + dt du/dt alone.
         load(v, room + STATE + i);
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
             old[c] = a * old[c] + dt * rate[c];
-            v[c] += b * old[c];
+            if (FACTORED)
+                old[c] += b * v[c];
+            else
+                v[c] += b * old[c];
         }
 #pragma unroll
         for (int k = 0; k < WORDS; ++k) {
             __stcs(kept + k * NP, ((VECTOR*)old)[k]);
-            if (b != 0)
+            if (!FACTORED && b != 0)
                 __stcs(next + k * NP, ((VECTOR*)v)[k]);
         }
     }

@@ -15,7 +15,8 @@
 // registers so that a multiprocessor can hold BLOCKS blocks.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP,
-// NFP, those of threads.cuh, and BLOCKS.
+// NFP, those of threads.cuh, BLOCKS, FACTORED (it does
+// res = a res + b u + dt du/dt alone).
 
 #include "gpu/memory.cuh"
 

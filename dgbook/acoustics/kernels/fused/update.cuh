@@ -1,5 +1,5 @@
 // Step 5: res = a res + dt du/dt, new = u + b res, at the nodes whose
-// rates a thread has.
+// rates a thread has; or, FACTORED, res = a res + b u + dt du/dt alone.
 
 __device__ void update(const Rates& rates, const Place& place,
                        const Shared& shared, unsigned first, REAL* res,
@@ -39,12 +39,15 @@ __device__ void update(const Rates& rates, const Place& place,
                 rate[j] *= dt;
                 if (a != 0)
                     rate[j] += a * ((REAL*)r[k])[j];
-                v[j] += b * rate[j];
+                if (FACTORED)
+                    rate[j] += b * v[j];
+                else
+                    v[j] += b * rate[j];
             }
 #pragma unroll
             for (int j = 0; j < WORDS; ++j) {
                 __stcs(kept + at + j * NP, ((VECTOR*)rate)[j]);
-                if (b != 0)
+                if (!FACTORED && b != 0)
                     __stcs(next + at + j * NP, ((VECTOR*)v)[j]);
             }
         }

@@ -13,7 +13,8 @@
 // BLOCKS blocks of teams, see teams.cuh.
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them),
-// BLOCKS, those of teams.cuh.
+// BLOCKS, FACTORED (it does res = a res + b u + dt du/dt alone), those
+// of teams.cuh.
 
 #include "gpu/memory.cuh"
 #include "nodal/kernels/teams.cuh"

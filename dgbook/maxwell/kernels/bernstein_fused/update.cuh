@@ -71,15 +71,19 @@ __device__ void update(const Room& room, unsigned lane, unsigned first,
         read(metric, shape + METRIC);
         lower(change, rate, metric);
 
-        // res = a res + dt du/dt, new = u + b res.
+        // res = a res + dt du/dt, new = u + b res; or, FACTORED,
+        // res = a res + b u + dt du/dt alone.
 #pragma unroll
         for (int c = 0; c < 3; ++c) {
             COUPLE v = room.state[(3 * e + c) * PAIRS + n];
             old[c].x = a * old[c].x + dt * change[c];
             old[c].y = a * old[c].y + dt * change[3 + c];
-            v.x += b * old[c].x, v.y += b * old[c].y;
+            if (FACTORED)
+                old[c].x += b * v.x, old[c].y += b * v.y;
+            else
+                v.x += b * old[c].x, v.y += b * old[c].y;
             __stcs(kept + c * PAIRS, old[c]);
-            if (b != 0)
+            if (!FACTORED && b != 0)
                 __stcs(next + c * PAIRS, v);
         }
     }

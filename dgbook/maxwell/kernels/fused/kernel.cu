@@ -16,7 +16,8 @@
 //
 // Macros: REAL, COUPLE (two of them), VECTOR (16 bytes of them), NP,
 // NFP, those of threads.cuh, BLOCKS, MATERIALS (the impedance varies),
-// KEEP (u stays in shared memory, and du/dt has a place of its own).
+// KEEP (u stays in shared memory, and du/dt has a place of its own),
+// FACTORED (it does res = a res + b u + dt du/dt alone).
 
 #include "gpu/memory.cuh"
 

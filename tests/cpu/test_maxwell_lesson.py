@@ -96,6 +96,7 @@ WRONG = [
     ("mirror", "-E - 2 * E_inc", "-E"),
     ("mirror", "-E - 2 * E_inc", "-E - E_inc"),
     ("factor_of", "(t - 1)", "(t + 1)"),
+    ("factor_of", "1j * np.exp(-1j", "-1j * np.exp(1j"),
     ("returned", "-(slope", "(slope"),
 ]
 

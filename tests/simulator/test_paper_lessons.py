@@ -148,7 +148,7 @@ BLANKS_5B = {
                "        [0, 0, 1],  # the wrong impedance\n"
                "        [1, 1, 1],"),
 }  # fmt: skip
-FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5b.4
+FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5b.5
 
 
 @pytest.mark.parametrize("name", BLANKS_5B)

@@ -1,4 +1,4 @@
-"""GPUs that write into one another's memory, without a GPU: a model, in every order that can happen.
+"""GPUs that write into one another's memory: a model without a GPU, in all orders that can happen.
 
 An exchange is a Python function ``exchange(r, gpu)`` of a lesson or a test, which does round r on a
 stand-in, with the steps of `dgbook.parallel.peers`. What is stored lands later, in any order; only

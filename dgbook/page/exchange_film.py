@@ -89,7 +89,7 @@ def _picture(model: Model, event: Event) -> Figure:
 
 
 def _draw_gpu(ax: Axes, model: Model, event: Event, gpu: int) -> None:
-    """A GPU's program, its memory, and what is under way to it; the second GPU is a mirror image."""
+    """A GPU's program, its memory, what is under way to it; the second GPU is mirrored."""
     state, other = event.state, 1 - gpu
     side, inner = (("left", "right"), ("right", "left"))[gpu]
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import peers as memory
+from dgbook.page.exchange_film import exchange_film
 from dgbook.page.interleavings import ROUNDS, Landing, Model, Step, ahead, explore
 from dgbook.parallel import peers
 from dgbook.parallel.peers import BUFFERS, Window
@@ -94,6 +95,22 @@ def test_buffers_that_are_not_meant():
     assert "fetches buffer 1, but the traces are in buffer 0." in found.trouble
     with pytest.raises(ValueError, match="buffer = 2; allowed: 0 to 1"):
         Model(exchange_of(3))
+
+
+def test_a_film_shows_where_it_goes_wrong():
+    """Equal to the model's way but for what lands at once; the last words are the trouble."""
+    two, bare = (
+        Model(exchange_of(BUFFERS, order)) for order in (RIGHT, ("store", "flag", "wait", "fetch"))
+    )
+    found = explore(bare)
+    film = exchange_film({"right": (two, ahead(two)[:5]), "bare": (bare, found.trail)}, "Two GPUs")
+    for words in (
+        "GPU 0 stores round 0 into buffer 0 of GPU 1.",
+        "GPU 0 stores round 0 into buffer 0 of GPU 1, which is under way.",
+        "GPU 0 sets its flag at GPU 1 to 1, though what it has stored is under way.",
+        found.trouble,
+    ):
+        assert f'"{words}"' in film.html
 
 
 def test_nothing_overlaps_in_a_window(monkeypatch):

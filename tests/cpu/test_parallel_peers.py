@@ -103,7 +103,9 @@ def test_a_film_shows_where_it_goes_wrong():
         Model(exchange_of(BUFFERS, order)) for order in (RIGHT, ("store", "flag", "wait", "fetch"))
     )
     found = explore(bare)
-    film = exchange_film({"right": (two, ahead(two)[:5]), "bare": (bare, found.trail)}, "Two GPUs")
+    film = exchange_film(
+        {"right": (two, ahead(two)[:5]), "bare": (bare, found.trail)}, "Two GPUs that exchange."
+    )
     for words in (
         "GPU 0 stores round 0 into buffer 0 of GPU 1.",
         "GPU 0 stores round 0 into buffer 0 of GPU 1, which is under way.",

@@ -41,7 +41,7 @@ def exchange_film(ways: Mapping[str, tuple[Model, Sequence[Event]]], alt: str) -
     captions = [[_words(*at(name, moment)) for moment in moments] for name in films]
     return flipbook(
         lambda name, moment: _picture(*at(name, moment)),
-        {"exchange": list(films), "step": moments},
+        {"case": list(films), "step": moments},
         start={"step": len(next(iter(films.values()))[1])},
         captions=np.array(captions, dtype=object),
         play="step",

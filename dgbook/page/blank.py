@@ -219,6 +219,24 @@ def check_function(
     return verdicts[0] if failed is None else failed
 
 
+def judged(function: Callable[..., Any], judge: Callable[[], Verdict]) -> Verdict:
+    """What `judge` says of a reader's function, if nothing is blank in it and Python doesn't stop.
+
+    Parameters
+    ----------
+    function : function
+    judge : callable
+        Without arguments; what it raises, of any kind, is told as the reader's.
+    """
+    source = Source(function)
+    if blanks := source.blanks():
+        return _still_blank(source, blanks)
+    try:
+        return judge()
+    except Exception as error:  # is told, not raised
+        return _python(error, source)
+
+
 def _called(
     function: Callable[..., Any], source: Source, known: Mapping[str, Any], want: Any, *args: Any
 ) -> Verdict:

@@ -1,7 +1,6 @@
 """Buffers and flags between parts: a model of the protocol, in every order that can happen."""
 
 import sys
-from collections import deque
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -9,73 +8,111 @@ import numpy as np
 import pytest
 
 from dgbook.gpu import peers as memory
+from dgbook.page.exchange_film import exchange_film
+from dgbook.page.interleavings import ROUNDS, Landing, Model, Step, ahead, explore
 from dgbook.parallel import peers
 from dgbook.parallel.peers import BUFFERS, Window
 
-ROUNDS = 5
 PAIR, ROW, RING = [(0, 1)], [(0, 1), (1, 2)], [(0, 1), (1, 2), (2, 0)]
-RIGHT = ("write", "flag", "wait", "read")
-"""What a part does in a round, with each of its neighbors in turn."""
+RIGHT = ("store", "fence", "flag", "wait", "fetch")
+"""What a GPU does in a round, each with all of its neighbors."""
 
 
-def explore(edges, buffers, order=RIGHT):
-    """Go through all states of some parts that exchange; what is wrong, or None.
+def exchange_of(buffers, order=RIGHT, condition=lambda flag, r: flag > r):
+    """An exchange with some buffers by turns, in an order, and what it waits for."""
 
-    A part's program is the same on all: only how far each has come, and what is in the buffers,
-    makes a state. `edges` are pairs of neighbors. What is written in a round is the round.
-    """
-    parts = 1 + max(max(edge) for edge in edges)
-    links = [link for edge in edges for link in (edge, edge[::-1])]  # from, to
-    program = []
-    for part in range(parts):
-        others = [b for a, b in links if a == part]
-        program.append([(r, what, b) for r in range(ROUNDS) for what in order for b in others])
-    first = (0,) * parts, (-1,) * (len(links) * buffers), (0,) * len(links)
-    seen, todo = {first}, deque([first])
-    while todo:
-        places, written, flags = todo.popleft()
-        stuck = True
-        for part, place in enumerate(places):
-            if place == len(program[part]):
-                continue
-            round, what, other = program[part][place]
-            after_written, after_flags = written, flags
-            ours, theirs = links.index((part, other)), links.index((other, part))
-            if what == "write":
-                at = ours * buffers + round % buffers
-                after_written = (*written[:at], round, *written[at + 1 :])
-            elif what == "flag":
-                after_flags = (*flags[:ours], round + 1, *flags[ours + 1 :])
-            elif what == "wait" and flags[theirs] <= round:
-                continue
-            elif what == "read" and written[theirs * buffers + round % buffers] != round:
-                return f"part {part} reads something else than round {round}"
-            stuck = False
-            state = (*places[:part], place + 1, *places[part + 1 :]), after_written, after_flags
-            if state not in seen:
-                seen.add(state)
-                todo.append(state)
-        if stuck and any(place < len(program[part]) for part, place in enumerate(places)):
-            return "all wait for one another"
-    return None
+    def exchange(r, gpu):
+        steps = {
+            "store": lambda: gpu.store(r % buffers),
+            "fence": gpu.fence,
+            "flag": lambda: gpu.raise_flag(r + 1),
+            "wait": lambda: gpu.wait_until(lambda flag: condition(flag, r)),
+            "fetch": lambda: gpu.fetch(r % buffers),
+        }
+        for what in order:
+            steps[what]()
+
+    return exchange
 
 
 @pytest.mark.parametrize("edges", [PAIR, ROW, RING], ids=["pair", "row", "ring"])
 def test_two_buffers_suffice_and_one_does_not(edges):
-    assert explore(edges, BUFFERS) is None
-    assert "reads something else" in explore(edges, BUFFERS - 1)
+    assert not explore(Model(exchange_of(BUFFERS), edges, BUFFERS)).trouble
+    found = explore(Model(exchange_of(BUFFERS - 1), edges, BUFFERS))
+    assert "was ahead and overwrote them" in found.trouble
+    assert found.trail[-1].what.what == "fetch"
 
 
 @pytest.mark.parametrize(
     ("order", "trouble"),
     [
-        (("flag", "write", "wait", "read"), "reads something else"),
-        (("write", "flag", "read"), "reads something else"),
-        (("wait", "write", "flag", "read"), "all wait for one another"),
+        (("fence", "flag", "store", "wait", "fetch"), "has raised its flag before it stores"),
+        (("store", "flag", "wait", "fetch"), "the flag has overtaken the traces"),
+        (("store", "flag", "fence", "wait", "fetch"), "the flag has overtaken the traces"),
+        (("store", "fence", "flag", "fetch"), "did not wait"),
+        (("wait", "store", "fence", "flag", "fetch"), "waits forever in round 0"),
+        (("store", "fence", "wait", "fetch"), "waits forever in round 0"),
     ],
 )
 def test_wrong_orders_are_refused(order, trouble):
-    assert trouble in explore(PAIR, BUFFERS, order)
+    assert trouble in explore(Model(exchange_of(BUFFERS, order))).trouble
+
+
+@pytest.mark.parametrize(
+    ("condition", "trouble"),
+    [
+        (lambda flag, r: flag >= r, "did not wait"),
+        (lambda flag, r: flag == r + 1, "waits forever in round 0: the flag is 2"),
+        (lambda flag, r: flag >= r + 2, "waits forever in round 0: the flag is 1"),
+        (lambda flag, r: flag in (r + 1, r + 2), ""),  # it is never further ahead
+    ],
+)
+def test_what_is_waited_for(condition, trouble):
+    found = explore(Model(exchange_of(BUFFERS, condition=condition)))
+    assert trouble in found.trouble and bool(found.trouble) == bool(trouble)
+
+
+def test_states_of_a_model():
+    """What is under way lands in any order, but to one place in turn; fences wait for it."""
+    model = Model(exchange_of(BUFFERS, ("store", "flag", "store", "fence")))
+    state = model.first
+    for _ in range(3):
+        state = next(e for e in model.after(state) if e.gpu == 0 and isinstance(e.what, Step)).state
+    now = [event.what for event in model.after(state) if event.gpu == 0]
+    assert now == [Landing(0, 0), Landing(BUFFERS, 1)]  # no second store of it, and no fence
+    trail = ahead(Model(exchange_of(BUFFERS)))
+    assert all(len(event.state.under_way[0]) <= 1 for event in trail)
+    fetched = [event.what.round for event in trail if getattr(event.what, "what", "") == "fetch"]
+    assert fetched == sorted(fetched) and len(fetched) == 2 * ROUNDS
+
+
+def test_buffers_that_are_not_meant():
+    def other(r, gpu):
+        exchange_of(BUFFERS, RIGHT[:-1])(r, gpu)
+        gpu.fetch((r + 1) % BUFFERS)
+
+    found = explore(Model(other))
+    assert "fetches buffer 1, but the traces are in buffer 0." in found.trouble
+    with pytest.raises(ValueError, match="buffer = 2; allowed: 0 to 1"):
+        Model(exchange_of(3))
+
+
+def test_a_film_shows_where_it_goes_wrong():
+    """Equal to the model's way but for what lands at once; the last words are the trouble."""
+    two, bare = (
+        Model(exchange_of(BUFFERS, order)) for order in (RIGHT, ("store", "flag", "wait", "fetch"))
+    )
+    found = explore(bare)
+    film = exchange_film(
+        {"right": (two, ahead(two)[:5]), "bare": (bare, found.trail)}, "Two GPUs that exchange."
+    )
+    for words in (
+        "GPU 0 stores round 0 into buffer 0 of GPU 1.",
+        "GPU 0 stores round 0 into buffer 0 of GPU 1, which is under way.",
+        "GPU 0 sets its flag at GPU 1 to 1, though what it has stored is under way.",
+        found.trouble,
+    ):
+        assert f'"{words}"' in film.html
 
 
 def test_nothing_overlaps_in_a_window(monkeypatch):

@@ -11,6 +11,7 @@ IMPORTS = "import importlib.util\nimport subprocess\nimport sys\nimport numpy as
 PACKED, DONE = "side.wait_event(packed)", "main.wait_event(done)"
 OWN, OTHERS = "owner == part", "owner[near] != part"
 TANGENTIAL = "E - np.outer(E @ n, n)"
+TURNS, FENCE = "r % 2", "gpu.fence()"
 GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
 
 
@@ -37,6 +38,18 @@ GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
         ("advance", ("main.wait_event(packed)", DONE), "wrong", "left before it was packed"),
         ("advance", (PACKED, "side.wait_event(done)"), "wrong", "before the edge was done"),
         ("advance", (DONE, DONE), "stopped", "done"),
+        ("exchange", (), "blank", "in lines 3, 5, 7"),
+        ("exchange", (TURNS, FENCE, "flag > r"), "right", "no fetch is wrong"),
+        ("exchange", ("1 - r % 2", FENCE, "flag >= r + 1"), "right", ""),
+        ("exchange", ("0", FENCE, "flag > r"), "wrong", "was ahead and overwrote them"),
+        ("exchange", ("r // 2 % 2", FENCE, "flag > r"), "wrong", "was ahead and overwrote them"),
+        ("exchange", ("r", FENCE, "flag > r"), "stopped", "buffer = 2; allowed: 0 to 1"),
+        ("exchange", (TURNS, "pass", "flag > r"), "wrong", "the flag has overtaken the traces"),
+        ("exchange", (TURNS, FENCE, "flag >= r"), "wrong", "did not wait"),
+        ("exchange", (TURNS, FENCE, "True"), "wrong", "did not wait"),
+        ("exchange", (TURNS, FENCE, "flag == r + 1"), "wrong", "waits forever in round 0"),
+        ("exchange", (TURNS, FENCE, "flag > r + 1"), "wrong", "waits forever in round 0"),
+        ("exchange", (TURNS, FENCE, "flag > s"), "stopped", "NameError"),
         ("stage", ("exchange + t0 + t1 * edge",), "right", ""),
         ("stage", ("exchange + t1 * edge",), "wrong", "kernel of its own"),
         ("stage", ("exchange",), "wrong", ""),

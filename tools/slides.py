@@ -16,7 +16,9 @@ and each piece becomes a slide, a part of one, or notes for the speaker:
 
 Folded code (plumbing) and folded output (the rest of a long kernel) are left out. nbconvert makes
 the pages, with reveal.js and MathJax beside them, so that decks work offline. What is too large for
-a slide is made smaller by `deck/deck.js`; `tests/book/test_slides.py` holds how small it may get.
+a slide is made smaller by `deck/deck.js`, and a still picture that is much taller than wide is cut
+in two; `tests/book/test_slides.py` holds how small things may get. `deck/deck.js` makes the notes'
+formulas such that the speaker view, a window of its own, can draw them.
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import slides  # noqa: E402
 
-# Lessons with films, a race among them and one that is taller than wide, a player, tables, blanks.
-LESSONS = [path for path in slides.lessons() if path.stem.split("_")[0] in ("01b", "02")]
+# Lessons with films, a race among them and one that is taller than wide, a player, tables, blanks,
+# a chart to be followed, and a still picture that is much taller than wide.
+LESSONS = {path.stem.split("_")[0]: path for path in slides.lessons()}
+SEEN = ("01b", "02", "12")
 NARROWEST = 300  # pixels of a figure
 LEAST = 0.7  # of the style sheet's sizes that what is too large for a slide may have
 
@@ -27,14 +29,15 @@ LEAST = 0.7  # of the style sheet's sizes that what is too large for a slide may
 FACTS = """() => {
   document.body.classList.add("measured");
   const whole_svg = "svg:not(svg svg)";  // a drawing clips what is in it
-  const within = `.body :is(p, li, pre, table, img, ${whole_svg}, figure, mjx-math)`;
+  const within = `.body :is(p, li, pre, table, img, ${whole_svg}, figure, button, mjx-math)`;
   return [...document.querySelectorAll(".slides section section")].map(slide => {
     const whole = slide.getBoundingClientRect();
     const boxes = [...slide.querySelectorAll(within)].map(e => e.getBoundingClientRect());
     const shown = boxes.filter(box => box.width > 1);
     const beyond = shown.map(b => Math.max(b.right - whole.right, b.bottom - whole.bottom));
     const torn = [...slide.querySelectorAll(".dgf-rows")].map(e => e.scrollWidth - e.clientWidth);
-    const drawn = [...slide.querySelectorAll(`.picture :is(img, ${whole_svg}, .dgf-rows)`)];
+    const drawings = `.picture :is(img, ${whole_svg}, .dgf-rows, .dgq-one)`;
+    const drawn = [...slide.querySelectorAll(drawings)];
     return {
       drawn: Math.max(...drawn.map(e => e.getBoundingClientRect().width)),
       kind: slide.dataset.kind,
@@ -45,6 +48,32 @@ FACTS = """() => {
       torn: Math.max(0, ...torn),
     };
   });
+}"""
+
+# Of a chart in each state that answers can bring it to, with what is folded opened: what it asks,
+# and how far it and its caption go beyond their slide; and all questions of its list.
+FOLLOWED = """() => {
+  document.body.classList.add("measured");
+  const chart = document.querySelector(".dg-chart"), slide = chart.closest("section");
+  const states = [];
+  const buttons = words =>
+    [...chart.querySelectorAll("button")].filter(button => button.textContent == words);
+  const follow = answers => {
+    buttons("Start again").forEach(button => button.click());
+    answers.forEach(answer => buttons(answer)[0].click());
+    chart.querySelectorAll("details").forEach(folded => { folded.open = true; });
+    const whole = slide.getBoundingClientRect();
+    const shown = [...slide.querySelectorAll(":is(.dgq-one, .words) *")];
+    const boxes = shown.map(e => e.getBoundingClientRect());
+    const open = buttons("Yes").length;
+    states.push({
+      asked: open ? [...chart.querySelectorAll(".dgq-ask")].pop().textContent : "",
+      beyond: Math.max(...boxes.map(b => Math.max(b.right - whole.right, b.bottom - whole.bottom))),
+    });
+    if (open) for (const answer of ["Yes", "No"]) follow([...answers, answer]);
+  };
+  follow([]);
+  return { states, listed: [...chart.querySelectorAll(".dgq-all b")].map(e => e.textContent) };
 }"""
 
 
@@ -132,7 +161,7 @@ def test_long_code_is_cut_where_it_is_indented_least() -> None:
     assert all(not piece.startswith(" ") for piece in cut)
 
 
-@pytest.mark.parametrize("path", slides.lessons(), ids=lambda path: path.stem.split("_")[0])
+@pytest.mark.parametrize("path", LESSONS.values(), ids=LESSONS)
 def test_every_figure_and_prediction_of_every_lesson_is_there(path: Path) -> None:
     """Captions are those of the notebook, each once, and predictions have answers after them."""
     notebook = nbformat.read(path, as_version=4)
@@ -151,11 +180,11 @@ def test_every_figure_and_prediction_of_every_lesson_is_there(path: Path) -> Non
     assert "@title" not in shown
 
 
-@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem.split("_")[0])
-def test_nothing_is_missing_or_cut_off(path: Path, browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", SEEN)
+def test_nothing_is_missing_or_cut_off(number: str, browser: Browser, tmp_path: Path) -> None:
     """A deck as a file, in a browser of 1,280 by 720 pixels: all is there, and is on its slide."""
     slides.assets(tmp_path)
-    deck = slides.write(path, tmp_path)
+    deck = slides.write(LESSONS[number], tmp_path)
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     wrong: list[str] = []
     page.on("console", lambda m: wrong.append(m.text) if m.type == "error" else None)
@@ -165,9 +194,36 @@ def test_nothing_is_missing_or_cut_off(path: Path, browser: Browser, tmp_path: P
     page.goto(deck.as_uri())
     assert page.evaluate("window.deckReady")
     facts = page.evaluate(FACTS)
+    followed = page.evaluate(FOLLOWED) if page.locator(".dg-chart").count() else None
     page.close()
     assert wrong == []
-    assert len(facts) == len(slides.slides_of(nbformat.read(path, as_version=4)))
+    assert len(facts) == len(slides.slides_of(nbformat.read(LESSONS[number], as_version=4)))
     assert [f for f in facts if f["beyond"] > 1 or f["empty"] or f["torn"] > 1] == []
     assert min(fact["drawn"] for fact in facts if fact["kind"] == "figure") > NARROWEST
     assert min(fact["scale"] for fact in facts) >= LEAST
+    if followed:
+        # All have been asked, but for the end of who says no to all.
+        assert len({*followed["listed"]} - {state["asked"] for state in followed["states"]}) == 1
+        assert [state for state in followed["states"] if state["beyond"] > 1] == []
+
+
+def test_the_speaker_reads_formulas(browser: Browser, tmp_path: Path) -> None:
+    """In the speaker view's own window: no TeX; an exponent is smaller than its base, and above."""
+    notes = "## 1. Energy\n\nWhat is the energy $\\mathcal{E} = N^N$?"
+    cells = [new_markdown_cell("# A lesson"), new_code_cell("setup()"), new_markdown_cell(notes)]
+    nbformat.write(new_notebook(cells=cells), tmp_path / "lesson.ipynb")
+    slides.assets(tmp_path)
+    deck = slides.write(tmp_path / "lesson.ipynb", tmp_path)
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto(f"{deck.as_uri()}#/1")
+    assert page.evaluate("window.deckReady")
+    with page.expect_popup() as opened:
+        page.keyboard.press("s")
+    said = opened.value.locator(".speaker-controls-notes .value p")
+    script = "\N{MATHEMATICAL BOLD SCRIPT CAPITAL E}"
+    assert said.text_content() == f"What is the energy {script}=NN?"
+    base, exponent = (said.locator(f"msup > mi:nth-child({n})").bounding_box() for n in (1, 2))
+    context.close()
+    assert 0 < exponent["height"] < base["height"]
+    assert exponent["y"] + exponent["height"] / 2 < base["y"] + base["height"] / 2

@@ -182,7 +182,7 @@ def browser(runner: Runner) -> Outcome:
 # process: others would compile the same kernels at the same time.
 WITH_CORES = tuple(
     f"tests/cpu/test_{name}.py"
-    for name in ("cores", "hdg_cores", "hdg_coarse", "hdg_product", "local_steps")
+    for name in ("cores", "hdg_cores", "hdg_coarse", "hdg_product", "local_steps", "swept_cpu")
 )
 
 NBVAL = ("--nbval-lax", "--nbval-cell-timeout=120", "-p", "no:cacheprovider", *BY_FILE)

@@ -2,18 +2,97 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import numba
 import numpy as np
+from numba.core import types
+from numba.extending import NativeValue, models, overload, register_model, unbox
 
+from dgbook.nodal.cores import Sources
 from dgbook.swept.arithmetic import CORES, on_core
 from dgbook.swept.point import make_access, make_neighbors
-from dgbook.swept.problem import Problem
+from dgbook.swept.problem import PROBLEMS, Problem
 
 PIECE = 2**12
 """Points that a core takes at a time in the Classic scheme."""
+FILES = ("arithmetic", "cores", "point", "problem")
+SOURCES = Sources(*(sys.modules[f"dgbook.swept.{name}"] for name in FILES))
+
+
+# ------------------------------------------------------------------------------ functions on disk
+
+
+class _MadeType(types.Opaque):
+    """Type of an argument that says which function to call; its name is all that this depends on.
+
+    Numba keeps no function that closes over compiled ones: it would not know them again. It does
+    keep `_call`, for each type of arguments that it was called with.
+
+    Parameters
+    ----------
+    maker : function
+        Of this file, to a tuple of functions.
+    arguments : tuple
+        Its arguments, a problem of this book first.
+    number : int
+        Which of the tuple.
+    """
+
+    def __init__(self, maker: Callable, arguments: tuple[Any, ...], number: int) -> None:
+        self.maker, self.arguments, self.number = maker, arguments, number
+        super().__init__(f"{maker.__name__}{arguments}[{number}] of {SOURCES.digest}")
+
+
+class _Made:
+    """An argument of such a type: Numba asks it for its type when it is called with it."""
+
+    def __init__(self, *which: Any) -> None:
+        self._numba_type_ = _MadeType(*which)
+
+
+register_model(_MadeType)(models.OpaqueModel)
+
+
+@unbox(_MadeType)
+def _unbox(kind: _MadeType, value: Any, c: Any) -> NativeValue:
+    return NativeValue(c.context.get_dummy_value())
+
+
+def _function(made, arguments):
+    """What compiled code calls; `_compiled` says what that is."""
+
+
+@overload(_function)
+def _compiled(made, arguments):
+    function = made.maker(*made.arguments)[made.number]
+
+    def call(made, arguments):
+        function(*arguments)
+
+    return call
+
+
+@numba.njit(cache=True)
+def _call(made, *arguments):
+    _function(made, arguments)
+
+
+def _kept(maker: Callable, *arguments: Any) -> tuple[Callable, ...]:
+    """The functions that a maker makes, kept on disk; of a reader's own problem as they are made.
+
+    Its text may stand anywhere, and change.
+    """
+    made = maker(*arguments)
+    if type(arguments[0]) not in PROBLEMS.values():
+        return made
+    return tuple(partial(_call, _Made(maker, arguments, number)) for number in range(len(made)))
+
+
+# ------------------------------------------------------------------------------------- a substep
 
 
 def _make_points(problem: Problem, dtype: str, stage: int) -> tuple[Callable, Callable]:
@@ -70,14 +149,8 @@ def _make_points(problem: Problem, dtype: str, stage: int) -> tuple[Callable, Ca
 
 
 @lru_cache(maxsize=32)
-def make_substeps(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
-    """The first substep and the last, each a parallel loop over the points.
-
-    Returns
-    -------
-    functions
-        ``substep(source, new)``, (fields n,) both. Of a second substep new holds the old states.
-    """
+def _substeps(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
+    """See `make_substeps`."""
     real = np.dtype(dtype).type
     fields, reach, stages = len(problem.fields), problem.reach, len(problem.weights)
     fixed = problem.boundary == "fixed"
@@ -104,17 +177,22 @@ def make_substeps(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
 
 
 @lru_cache(maxsize=32)
-def make_classic(problem: Problem, dtype: str) -> Callable:
-    """The Classic scheme.
+def make_substeps(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
+    """The first substep and the last, each a parallel loop over the points.
 
     Returns
     -------
-    function
-        ``classic(u, middle, steps)``, with u and middle (fields n,): u is advanced in place,
-        middle is room to work in.
+    functions
+        ``substep(source, new)``, (fields n,) both. Of a second substep new holds the old states.
     """
+    return _kept(_substeps, problem, dtype)
+
+
+@lru_cache(maxsize=32)
+def _classic(problem: Problem, dtype: str) -> tuple[Callable]:
+    """See `make_classic`."""
     stages = len(problem.weights)
-    first, last = make_substeps(problem, dtype)
+    first, last = _substeps(problem, dtype)
 
     @on_core
     def classic(u, middle, steps):
@@ -127,7 +205,20 @@ def make_classic(problem: Problem, dtype: str) -> Callable:
         if stages == 1 and steps % 2 == 1:
             middle[:] = u
 
-    return classic
+    return (classic,)
+
+
+@lru_cache(maxsize=32)
+def make_classic(problem: Problem, dtype: str) -> Callable:
+    """The Classic scheme.
+
+    Returns
+    -------
+    function
+        ``classic(u, middle, steps)``, with u and middle (fields n,): u is advanced in place,
+        middle is room to work in.
+    """
+    return _kept(_classic, problem, dtype)[0]
 
 
 class Nodes:
@@ -161,7 +252,7 @@ class Nodes:
     ) -> None:
         self.node, self.n, self.top = node, n, node // problem.reach
         self._whose = node, n // node if nodes is None else nodes, first, n
-        self._sweep, self._split = _make_sweep(problem, dtype)
+        self._sweep, self._split = _kept(_sweep, problem, dtype)
         self._none = np.empty(0, dtype)
 
     def up(self, u: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
@@ -195,11 +286,8 @@ class Nodes:
 
 
 @lru_cache(maxsize=32)
-def make_fill(problem: Problem, dtype: str, stage: int) -> Callable:
-    """Compiled function: a substep of a node's points from one to another, with the boundary.
-
-    ``fill(source, new, first, last, start, width, n)``: the domain of n points begins at `start`.
-    """
+def _fill(problem: Problem, dtype: str, stage: int) -> tuple[Callable]:
+    """See `make_fill`."""
     real, reach = np.dtype(dtype).type, problem.reach
     stage %= len(problem.weights)
     w = real(problem.weights[stage])
@@ -210,7 +298,7 @@ def make_fill(problem: Problem, dtype: str, stage: int) -> Callable:
         def fill(source, new, first, last, start, width, n):
             plain(source, new, first, last, w, width)
 
-        return fill
+        return (fill,)
 
     fixed = problem.boundary == "fixed"
     neighbors = make_neighbors(reach, problem.ends, CORES)
@@ -233,15 +321,24 @@ def make_fill(problem: Problem, dtype: str, stage: int) -> Callable:
                 at_ends(source, new, low, min(high, begin + reach), begin, end, width)
                 at_ends(source, new, max(low, end - reach), high, begin, end, width)
 
-    return fill
+    return (fill,)
 
 
 @lru_cache(maxsize=32)
-def _make_sweep(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
+def make_fill(problem: Problem, dtype: str, stage: int) -> Callable:
+    """Compiled function: a substep of a node's points from one to another, with the boundary.
+
+    ``fill(source, new, first, last, start, width, n)``: the domain of n points begins at `start`.
+    """
+    return _kept(_fill, problem, dtype, stage)[0]
+
+
+@lru_cache(maxsize=32)
+def _sweep(problem: Problem, dtype: str) -> tuple[Callable, Callable]:
     """Compiled functions: all nodes from one level to another, and the split node's diamond."""
     real = np.dtype(dtype).type
     fields, reach = len(problem.fields), problem.reach
-    first_substep, last_substep = (make_fill(problem, dtype, stage) for stage in (0, -1))
+    first_substep, last_substep = (_fill(problem, dtype, stage)[0] for stage in (0, -1))
 
     @on_core
     def march(even, odd, start, node, n, level, last):

@@ -76,22 +76,25 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture
-def small_book(tmp_path: Path) -> Callable[[Sequence[nbformat.NotebookNode], str], Path]:
+@pytest.fixture(scope="module")
+def small_book(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[Sequence[nbformat.NotebookNode], str], Path]:
     """Build a book of one chapter with this book's settings: cells, address to its page."""
 
     def build(cells: Sequence[nbformat.NotebookNode], repository: str = "", **metadata) -> Path:
+        folder = tmp_path_factory.mktemp("book")
         for name in ("_ext", "_static", "vendor"):
-            (tmp_path / name).symlink_to(ROOT / name)
-        (tmp_path / "chapters").mkdir()
-        shutil.copy(ROOT / "_config.yml", tmp_path)
-        shutil.copy(ROOT / "chapters" / "references.bib", tmp_path / "chapters")
-        (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: chapters/one\n")
+            (folder / name).symlink_to(ROOT / name)
+        (folder / "chapters").mkdir()
+        shutil.copy(ROOT / "_config.yml", folder)
+        shutil.copy(ROOT / "chapters" / "references.bib", folder / "chapters")
+        (folder / "_toc.yml").write_text("format: jb-book\nroot: chapters/one\n")
         notebook = nbformat.v4.new_notebook(cells=list(cells), metadata=metadata)
-        nbformat.write(notebook, tmp_path / "chapters" / "one.ipynb")
+        nbformat.write(notebook, folder / "chapters" / "one.ipynb")
         command = [str(Path(sys.executable).parent / "jupyter-book"), "build", ".", "-q"]
         environment = os.environ | {"DGBOOK_REPOSITORY": repository}
-        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
-        return tmp_path / "_build" / "html" / "chapters" / "one.html"
+        subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True)
+        return folder / "_build" / "html" / "chapters" / "one.html"
 
     return build

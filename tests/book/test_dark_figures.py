@@ -45,7 +45,7 @@ def pixels(page: Page, selector: str) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(element.screenshot())).convert("RGB"), int)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def opened(small_book: Callable, browser: Browser) -> Page:
     """A page with a drawing, a field, and a picture from before there were these."""
     old = drawing()._repr_html_().replace(' class="dg-drawing"', "")

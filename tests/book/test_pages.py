@@ -80,15 +80,13 @@ def wait_until_drawn(page: Page) -> None:
 
 
 def wait_until_still(page: Page) -> None:
-    """Wait until colors and sidebars, which change gradually, have changed."""
-    page.wait_for_function("document.getAnimations().every(a => a.playState != 'running')")
+    """Wait until colors and sidebars, which change gradually, have changed: at once.
 
-
-def hurry(page: Page) -> None:
-    """Let what changes gradually change at once: it ends as it would."""
-    page.add_style_tag(
-        content="*, ::before, ::after { transition-duration: 0s !important; "
-        "transition-delay: 0s !important; animation-duration: 0s !important }"
+    One that ends may begin another, of what inherits its color.
+    """
+    page.wait_for_function(
+        "() => { const all = document.getAnimations(); all.forEach(a => a.finish()); "
+        "return !all.length }"
     )
 
 
@@ -128,7 +126,6 @@ def visit(browser: Browser, address: str):
         wait_until_drawn(page)
         page.evaluate(SCRIPT)
         seen.facts = page.evaluate("pageFacts()")
-        hurry(page)
         page.evaluate("openAll()")
         for mode, width in LAYOUTS:
             page.set_viewport_size({"width": width, "height": 900})

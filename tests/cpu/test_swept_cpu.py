@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import numpy as np
 import pytest
 from stopped_clock import SESSION
@@ -72,6 +73,35 @@ def test_the_split_node_alone_and_a_run_that_goes_on():
     advance()
     expected = reference.run(problem, solver.initial(), 4 * solver.steps_between_results)
     assert np.array_equal(launcher.download(), expected)
+
+
+def test_what_is_compiled_is_kept_on_disk():
+    """As another process would, another dispatcher finds it, for each problem its own."""
+    source = np.linspace(0, 1, 24) ** 2
+    for problem in (as_problem("heat"), swept.Heat(dt=4e-3)):
+        fill = cpu.make_fill(problem, "float64", 0)
+        other = numba.njit(cache=True)(fill.func.py_func)
+        expected = source[1:-1] + problem.fourier * np.diff(source, 2)
+        for kernel in (fill.func, other):
+            new = np.empty(24)
+            kernel(*fill.args, source, new, 1, 23, 0, 24, 24)
+            assert np.allclose(new[1:-1], expected, rtol=0, atol=1e-15)
+        assert sum(other.stats.cache_hits.values()) == 1
+        assert not other.stats.cache_misses
+
+
+def test_a_readers_problem_is_not_kept():
+    """Its text may change without this package's."""
+
+    class Mine(swept.Heat):
+        def make_slope(self, real, arithmetic):
+            return arithmetic.jit(lambda stencil: stencil[2] - stencil[1])
+
+    problem, source, new = Mine(), np.linspace(0, 1, 24) ** 2, np.empty(24)
+    fill = cpu.make_fill(problem, "float64", 0)
+    fill(source, new, 1, 23, 0, 24, 24)
+    assert np.allclose(new[1:-1], source[1:-1] + problem.fourier * np.diff(source)[1:], atol=1e-15)
+    assert not fill.stats.cache_hits
 
 
 def test_nodes_against_exact_solutions():

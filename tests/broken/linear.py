@@ -1,10 +1,8 @@
 """Wrong kernels of the linear family: each has one mistake that real codes have had."""
 
-import mistakes
 import numpy as np
 
 from dgbook.gpu import cuda, jit
-from dgbook.linear.kernels import make_fused
 
 
 def make_volume_without_barrier(dim, n, Np, dtype, plan):
@@ -97,10 +95,3 @@ def make_surface_with_wrong_sign(dim, n, Np, Nfp, dtype, plan):
 def fused_in_place(launcher, u, res, a, b, dt):
     """The fused kernel with one state array: neighbors may find the new state, not the old one."""
     launcher.fused(u, res, u, a, b, dt)
-
-
-FACTORED = [
-    mistakes.Mistake("the state is forgotten", "r += b * u[f, j]", "r += zero", (make_fused,)),
-    mistakes.Mistake("the array is forgotten", "if a != zero:", "if a < zero:", (make_fused,)),
-]
-"""Of stages of a factored method."""

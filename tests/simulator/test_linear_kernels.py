@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from broken import linear as broken
+from broken import linear_factored
 
 from dgbook import linear
 from dgbook.check import RaceError, UndefinedReadError
@@ -162,7 +163,7 @@ def test_steps_of_a_factored_method(name):
     assert np.abs(ours.rhs(case.u, 0.5) - cpu.rhs(case.u, 0.5)).max() < 1e-11
 
 
-@pytest.mark.parametrize("mistake", broken.FACTORED, ids=lambda m: m.name)
+@pytest.mark.parametrize("mistake", linear_factored.FACTORED, ids=lambda m: m.name)
 def test_the_stages_of_a_factor(mistake, dtype):
     """And wrong ones are noticed."""
     case = CASES["2D wave open"](dtype=dtype)

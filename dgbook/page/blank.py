@@ -50,6 +50,9 @@ class Task:
         How often one thread may read an array, by its name; more is right but slow.
     barriers : int, optional
         How many barriers one thread may wait at; more is right but slow.
+    ahead : str
+        An array that a thread reads for the last time before it first writes shared memory; a
+        kernel that takes turns is right but slow.
     tolerance : float
         Relative to the largest right value; by default 50 roundings of the array's dtype, and none
         of integers.
@@ -67,6 +70,7 @@ class Task:
     objection: str = ""
     reads: Mapping[str, int] = field(default_factory=dict)
     barriers: int | None = None
+    ahead: str = ""
     tolerance: float | None = None
     shared: int = 0
 
@@ -166,7 +170,7 @@ def check(kernel: Any, task: Task, seed: int = 1) -> Verdict:
 def _run(kernel: Any, task: Task, args: Sequence[Any], right: Mapping[str, np.ndarray]) -> Log:
     """A run of the kernel with as much listening as its verdict needs: little, if it is right."""
     run = task.grid, task.block, args, task.shared
-    counted = bool(task.reads) or task.barriers is not None
+    counted = bool(task.reads or task.ahead) or task.barriers is not None
     try:
         log = glance(kernel, *run, counted)
         if not counted and _differences(log, right, task):
@@ -451,7 +455,7 @@ def _same_everywhere(
 
 
 def _too_much(log: Log, task: Task) -> str | None:
-    """Right, but with more reads or barriers than the blank asks for."""
+    """Right, but with more reads or barriers, or in another order, than the blank asks for."""
     mine = [s for s in log.steps if s.thread.block == (0, 0, 0) and s.thread.linear == 0]
     acts = [act for step in mine for act in step.acts]
     for name, most in task.reads.items():
@@ -463,7 +467,16 @@ def _too_much(log: Log, task: Task) -> str | None:
         if count > task.barriers:
             enough = _times(task.barriers)
             return f"thread 0 waits {_times(count)} at a barrier where {enough} would do."
+    stores = (n for n, a in enumerate(acts) if isinstance(a, Access) and _fills_shared(a))
+    first = next(stores, len(acts))
+    if any(isinstance(a, Access) and a.array == task.ahead for a in acts[first:]):
+        word = f"word {acts[first].element} of `{acts[first].array}`"
+        return f"thread 0 writes {word} before it has asked for all of its words of `{task.ahead}`."
     return None
+
+
+def _fills_shared(access: Access) -> bool:
+    return access.shared and access.kind == "write"
 
 
 def _times(n: int) -> str:

@@ -238,9 +238,13 @@ def _spec(film: Film) -> dict[str, Any]:
     ]
     few = len(columns) <= 8  # their cells have room for numbers
     lane = 24 if few else 8 if len(columns) <= 16 else 5
-    room = 450 if few or len(columns) <= 32 else drawing.WIDE
     code = round(max(drawing.room_of(row, labels=False) for row in listed)) + 14
-    code = max(200, min(code, room - 80 - lane * len(columns)))  # longer lines are wrapped
+    left = 450 - 80 - lane * len(columns)  # with memory beside
+    # A warp leaves little: memory goes below it where lines of code would not fit.
+    beside = len(columns) <= 16 or (len(columns) <= 32 and code <= left)
+    if not beside:
+        left = drawing.WIDE - 80 - lane * len(columns)
+    code = max(200, min(code, left))  # longer lines are wrapped
     several = len({t.block for t in columns}) > 1
     starts = {group[0] for group in film.shown}
     return {
@@ -267,7 +271,7 @@ def _spec(film: Film) -> dict[str, Any]:
         "arrays": _arrays(log, set(columns)),
         "registers": list(dict.fromkeys(k for r in found for v in r["values"].values() for k in v)),
         "code": code,
-        "beside": len(columns) <= 32,  # memory, on a wide page
+        "beside": beside,  # memory, on a wide page
         "clash": _clash(log, places),
     }
 

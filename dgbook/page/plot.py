@@ -336,6 +336,7 @@ def roofline(ax: Axes, ceilings: Mapping[str, float], points: Iterable[Point] = 
             ha="right",
             va="top" if below else "bottom",
             fontsize=10,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # over a higher slope
         )
     ax.annotate(
         f"copy {bandwidth:.3g} TB/s",

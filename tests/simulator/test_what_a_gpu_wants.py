@@ -26,6 +26,7 @@ TASKS = {
     "copy_strided": "strided_task",
     "chase": "chase_task",
     "transpose": "transpose_task",
+    "transpose_several": "ahead_task",
     "one_chain_of_fma": "fma_task",
 }
 MEASURED = {
@@ -34,7 +35,7 @@ MEASURED = {
     "copy_grid_stride": probes.copy_grid_stride,
     "copy_several": probes.make_copy_several("float32", 4),
     "transpose_solution": probes.make_transpose("float32", 0),
-    "transpose_several": probes.make_transpose_several("float32"),
+    "transpose_several_solution": probes.make_transpose_several("float32"),
     "nothing": probes.nothing,
 }
 
@@ -97,6 +98,30 @@ def test_a_tile_that_is_not_transposed_is_told(as_it_is, tmp_path) -> None:
     )
     told = check(found, as_it_is["transpose_task"])
     assert told.kind == "wrong" and "which are columns of the tile" in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind", "says"),
+    [
+        ("tile[lane, r]", "tile[r, lane]", "wrong", "which are columns of the tile"),
+        ("tile[lane, r]", "tile[lane, cuda.threadIdx.y]", "wrong", "column of the tile does not"),
+        ("cuda.threadIdx.y + m * TILE_ROWS\n        if row", "cuda.threadIdx.y\n        if row",
+         "wrong", "that lie 8 apart are alike"),
+        ("= held[m]", "= held[0]", "wrong", "that lie 8 apart are alike"),
+        ("= held[m]", "= held[loads - 1]", "wrong", "that lie 8 apart are alike"),
+        ("    cuda.syncthreads()\n", "", "stopped", "Do all threads pass"),
+    ],
+)  # fmt: skip
+def test_slips_of_the_last_transpose_are_named(as_it_is, tmp_path, old, new, kind, says) -> None:
+    found = changed(as_it_is, tmp_path / "changed.py", "transpose_several", old, new)
+    told = check(found, as_it_is["ahead_task"])
+    assert told.kind == kind and says in repr(told)
+
+
+def test_a_transpose_that_loads_and_stores_in_turn_is_told(as_it_is) -> None:
+    """The kernel of the blank before it: right, but not what this one is for."""
+    told = check(as_it_is["transpose_solution"], as_it_is["ahead_task"])
+    assert told.kind == "wrong" and "before it has asked for all of its words of x" in repr(told)
 
 
 @pytest.mark.parametrize("slip", ["word + 1", "position[0]"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from emulation import emulate
 
 from dgbook.check import SimulatorError
 from dgbook.nodal.launching import ALL, EDGE, INTERIOR
@@ -137,6 +138,14 @@ class Case:
         case = self.with_factors()
         launcher = case.launcher
         launcher.kernel = mistake.make(launcher.shape, launcher.plan, True)
+        with pytest.raises(AssertionError):
+            case.check_factor()
+
+    def check_rejected_cuda_factor(self, mistake, folder):
+        """The same of a wrong kernel in CUDA C++, which runs on the CPU."""
+        case = self.with_factors()
+        case.launcher.kernel = mistake.make(case.launcher.kernel)
+        emulate(case.launcher, folder)
         with pytest.raises(AssertionError):
             case.check_factor()
 

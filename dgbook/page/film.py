@@ -240,8 +240,9 @@ def _spec(film: Film) -> dict[str, Any]:
     lane = 24 if few else 8 if len(columns) <= 16 else 5
     code = round(max(drawing.room_of(row, labels=False) for row in listed)) + 14
     left = 450 - 80 - lane * len(columns)  # with memory beside
-    # A warp leaves little: memory goes below it where lines of code would not fit.
-    beside = len(columns) <= 16 or (len(columns) <= 32 and code <= left)
+    # A warp leaves little: memory goes below it where lines of code would not fit, unless the
+    # film is so long that what lies below is out of sight.
+    beside = len(columns) <= 16 or (len(columns) <= 32 and (code <= left or len(listed) > 24))
     if not beside:
         left = drawing.WIDE - 80 - lane * len(columns)
     code = max(200, min(code, left))  # longer lines are wrapped

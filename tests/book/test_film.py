@@ -211,3 +211,20 @@ def test_on_paper_the_still_picture_stands():
     found = pdf.article(BeautifulSoup(text, "html.parser"), pdf.Chapter("one"), {})
     assert found.select_one("p.dg-frame").get_text() == "The book's pages step through this film."
     assert found.select_one("svg.wide") and not found.select("script, button, input")
+
+
+@cuda.jit
+def wide_lines(x, y):
+    i = cuda.threadIdx.x
+    if i < x.shape[0] and i < y.shape[0]:
+        y[i] = x[i] + x[i] * x[i] + x[i]
+
+
+def test_lines_of_a_warp_are_whole_and_memory_lies_below(browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    threads = film(wide_lines, 1, 32, np.ones(32, f4), np.zeros(32, f4), alt="A warp, long lines")
+    page.set_content(f'<body style="margin:16px">{threads.player().html}')
+    rows, side = (page.locator(f".dgf-{name}").bounding_box() for name in ("rows", "side"))
+    assert side["y"] >= rows["y"] + rows["height"]
+    line = page.locator(".dgf-row code", has_text="i < y.shape[0]").bounding_box()
+    assert line["height"] < 25  # one line of text, not two

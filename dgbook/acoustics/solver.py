@@ -83,11 +83,13 @@ class Solver(LinearSolver):
         How they are launched; if not given, what the tuner remembers for this GPU, or a default.
         The fused kernels of the Bernstein basis are two, see
         `dgbook.acoustics.launch.bernstein_fused.launcher`; the plan says which one runs.
-    method : {"lsrk45", "ndb14", "ndb14_factored"}
+    method : {"lsrk45", "ndb14", "ndb14_factored", "auto"}
         The Runge-Kutta method: five stages, or fourteen with a step that is 4.0 times as long where
         an upwind flux limits it. On uniform meshes from N = 5 on its own error limits the step
         before that, see `accurate_dt`. In factored form the fourteen stages have less to read and
         to write and round less, see `dgbook.time.ndb14_factored`; on a GPU on path "fused" only.
+        "auto" is the one expected to need the least time to ``t_end`` with the default step, see
+        `dgbook.nodal.linear.usual_method`. With steps of your own LSRK4(5) has the fewest stages.
 
     Raises
     ------

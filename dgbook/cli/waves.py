@@ -14,7 +14,7 @@ from dgbook import parallel
 from dgbook.cli import checkpoint, options, running
 from dgbook.cli.ranks import any_of
 from dgbook.mesh import Mesh, box
-from dgbook.nodal.linear import METHODS
+from dgbook.nodal.linear import METHODS, name_of
 from dgbook.nodal.solving import DTYPES, NodalSolver
 
 INITIAL = ("mode", "pulse", "zero")
@@ -97,10 +97,10 @@ def add_run_arguments(parser: argparse.ArgumentParser, family: Family) -> None:
     )
     parser.add_argument(
         "--method",
-        default="lsrk45",
-        choices=METHODS,
+        default="auto",
+        choices=("auto", *METHODS),
         help="Runge-Kutta method, of 5 or 14 stages; factored: those 14 with less to read and to "
-        "write",
+        "write; auto: the one expected to end first",
     )
     parser.add_argument(
         "--dt",
@@ -176,17 +176,19 @@ def case_of(arguments: argparse.Namespace, family: Family) -> running.Case:
             method=arguments.method,
         ),
     )
-    kept = ("order", "t_end", "dtype", *family.choices, "method", "every", *family.matter, "dt")
+    kept = ("order", "t_end", "dtype", *family.choices, "every", *family.matter, "dt")
     problem = {
         "mesh": checkpoint.fingerprint(mesh),
         "wave": repr(wave),
         "boundary": words,
         "initial": initial,
         **{name: getattr(arguments, name) for name in kept},
+        "method": name_of(solver.method),
     }
     mode, known = family.mode(matter)
     known = known and initial == "mode" and set(words.values()) == {family.otherwise}
-    about, stages = [f"at t = 0: {initial}"], len(solver.method.A)
+    stages = len(solver.method.A)
+    about = [f"at t = 0: {initial}", f"method {problem['method']}"]
     dt = arguments.dt
     if dt == "local":
         if isinstance(solver, parallel.Solver):

@@ -26,10 +26,10 @@ from dgbook.maxwell.problem import PlaneWave, Scatterer
 from dgbook.maxwell.solver import Solver
 from dgbook.mesh import Mesh, read
 from dgbook.mesh.mesh import face_vertices
+from dgbook.nodal.linear import name_of
 
-MESH = Path(__file__).parents[2] / "chapters" / "meshes" / "aeroplane.msh"
-AIRPLANE_ORDERS = (2, 4, 7)
-AIRPLANE_END = 2.0
+MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
+BODY_ORDERS = (2, 4, 7)
 CAVITY_END = 2.0
 CAVITY_MODE = BoxMode(3, 3, 3)
 CAVITY_NORM = np.sqrt(3) / 4
@@ -50,10 +50,11 @@ class Way:
     ----------
     variant : str
         What rows call it.
-    basis : {"nodal", "bernstein"}
-    method : {"lsrk45", "ndb14"}
-    step : {"formula", "spectrum"}
-        ``cfl_dt()``, the rule of the book's first edition, or ``stable_dt()``.
+    basis, method : str
+        As of `Solver`.
+    step : {"formula", "spectrum", "default"}
+        ``cfl_dt()``, the rule of the book's first edition; ``stable_dt()``; or what the solver
+        takes where no step is given.
     """
 
     variant: str
@@ -73,8 +74,10 @@ class Way:
             method=self.method,
         )
 
-    def dt(self, solver: Solver) -> float:
-        """The longest step that the rule allows."""
+    def dt(self, solver: Solver) -> float | None:
+        """The longest step that the rule allows; None is the solver's default."""
+        if self.step == "default":
+            return None
         return solver.cfl_dt() if self.step == "formula" else solver.stable_dt()
 
 
@@ -84,6 +87,8 @@ WAYS = (
     Way("14 stages", "nodal", "ndb14"),
     Way("Bernstein", "bernstein", "ndb14"),
     Way("Bernstein, 5 stages", "bernstein", "lsrk45"),
+    Way("Bernstein, factored", "bernstein", "ndb14_factored"),
+    Way("chosen", "auto", "auto", "default"),
 )
 EXACT = Way("truth", "bernstein", "lsrk45", "formula")
 
@@ -94,7 +99,7 @@ class Problem:
 
     Attributes
     ----------
-    name : {"cavity", "airplane"}
+    name : {"cavity", "airplane", "sphere"}
     mesh : Mesh
     boundary : condition or dict
         As of `Solver`.
@@ -125,43 +130,76 @@ def cavity_error(solver: Solver, u: np.ndarray) -> float:
     return solver.l2_error(u, CAVITY_MODE, CAVITY_END) / CAVITY_NORM
 
 
-def airplane() -> Problem:
-    """A sine wave that an airplane scatters: the scattered field, from rest.
+@dataclass(frozen=True)
+class Body:
+    """A conducting body, and the sine wave that it scatters.
 
-    The same as this command solves::
+    Attributes
+    ----------
+    file : str
+        Of the mesh around it, whose other boundary is "farfield".
+    boundary : str
+        Its name there.
+    direction, polarization : 3 numbers
+        As of `PlaneWave`.
+    omega : float
+    t_end : float
+        Two periods.
+    """
+
+    file: str
+    boundary: str
+    direction: tuple[float, float, float]
+    polarization: tuple[float, float, float]
+    omega: float
+    t_end: float
+
+
+BODIES = {
+    "airplane": Body("aeroplane.msh", "body", (1, 0, 0), (0, 0, 1), 2 * np.pi, 2.0),
+    "sphere": Body("sphere_shell.msh", "sphere", (0, 0, 1), (1, 0, 0), 2.0, 2 * np.pi),
+}
+
+
+def scattering(name: str) -> Problem:
+    """A sine wave that one of `BODIES` scatters: the scattered field, from rest.
+
+    That of the airplane is the same as this command solves::
 
         python -m dgbook run maxwell --mesh chapters/meshes/aeroplane.msh --t-end 2
             --boundary body=scatterer --boundary farfield=absorbing
             --wave-shape sine --wave-parameter 6.283185307179586
     """
-    mesh = read(MESH)
-    k, f = mesh.boundary["body"].T
-    nose = mesh.vertices[mesh.elements[k[:, None], face_vertices(3)[f]], 0].min()
-    wave = PlaneWave((1, 0, 0), (0, 0, 1), "sine", 2 * np.pi, delay=-float(nose))
-    boundary = {"body": Scatterer(wave), "farfield": "absorbing"}
-    return Problem("airplane", mesh, boundary, lambda x, y, z: 6 * [0 * x], AIRPLANE_END)
+    body = BODIES[name]
+    mesh = read(MESHES / body.file)
+    k, f = mesh.boundary[body.boundary].T
+    faces = mesh.vertices[mesh.elements[k[:, None], face_vertices(3)[f]]]
+    first = float((faces @ np.array(body.direction, float)).min())
+    wave = PlaneWave(body.direction, body.polarization, "sine", body.omega, delay=-first)
+    boundary = {body.boundary: Scatterer(wave), "farfield": "absorbing"}
+    return Problem(name, mesh, boundary, lambda x, y, z: 6 * [0 * x], body.t_end)
 
 
 @lru_cache(maxsize=2)
-def airplane_truth(order: int, device: Device) -> np.ndarray:
-    """The airplane's fields at the end, in fp64 by steps so short that time adds no error."""
-    problem = airplane()
+def truth(name: str, order: int, device: Device) -> np.ndarray:
+    """The fields around a body at the end, in fp64 by steps so short that time adds no error."""
+    problem = scattering(name)
     solver = EXACT.solver(problem, order, "float64", device)
     u = solver.interpolate(problem.start)
     return solver.run(u, problem.t_end, solver.cfl_dt() / SHORTER)
 
 
-@lru_cache(maxsize=1)
-def airplane_in_space(order: int, device: Device) -> float:
-    """How far the airplane's fields are from those of the next order, in time as exact.
+@lru_cache(maxsize=2)
+def error_in_space(name: str, order: int, device: Device) -> float:
+    """How far the fields around a body are from those of the next order, in time as exact.
 
     Relative to their norm, in the energy norm: an estimate of the error in space.
     """
-    problem = airplane()
+    problem = scattering(name)
     finer = Way("next order", "bernstein", "lsrk45").solver(problem, order + 1, "float64", device)
     better = finer.run(finer.interpolate(problem.start), problem.t_end, finer.stable_dt())
     coarse = EXACT.solver(problem, order, "float64", device).element
-    same = airplane_truth(order, device) @ coarse.interpolation(finer.element.nodes).T
+    same = truth(name, order, device) @ coarse.interpolation(finer.element.nodes).T
     return difference(finer, same, better)
 
 
@@ -189,19 +227,21 @@ def run_row(
     solver = way.solver(problem, order, dtype, device)
     rules = {"cfl_dt": solver.cfl_dt(), "accurate_dt": solver.accurate_dt()}
     searched = {}
-    if way.step == "spectrum":
+    if way.step != "formula":
         search_seconds = search(solver)
         rules["stable_dt"] = solver.stable_dt()
         searched = {"products": solver.spectrum.products, "search_seconds": search_seconds}
-    u, dt = solver.interpolate(problem.start), way.dt(solver)
-    timing = measure(solver.march(u, problem.t_end, dt).step, device)
+    u = solver.interpolate(problem.start)
+    march = solver.march(u, problem.t_end, way.dt(solver))
+    dt = march.dt
+    timing = measure(march.step, device)
     seconds = []
     while len(seconds) < RUNS and sum(seconds) < ENOUGH:
         march, one = timed_run(solver, u, problem.t_end, dt)
         seconds.append(one)
     stages = len(solver.method.A)
-    kernel = "bernstein" if way.basis == "bernstein" else "fused"
-    stage = costs(order, problem.mesh.K, dtype)[kernel]
+    kernel = "bernstein" if solver.basis == "bernstein" else "fused"
+    stage = costs(order, problem.mesh.K, dtype, solver.factored)[kernel]
     cost = Cost(stages * stage.flops, stages * stage.bytes)
     plan = getattr(solver.launcher, "plan", None)  # kernels for processor cores have none
     language = getattr(plan, "language", "numba")
@@ -210,7 +250,7 @@ def run_row(
     row |= {
         "problem": problem.name,
         "variant": way.variant,
-        "method": way.method,
+        "method": name_of(solver.method),
         "step": True,
         "t_end": problem.t_end,
         "dt": march.dt,
@@ -249,13 +289,13 @@ def search(solver: Solver) -> float:
 
 
 def sooner_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
-    """Rows of the record maxwell/sooner: each of `WAYS` on the cavity and on the airplane.
+    """Rows of the record maxwell/sooner: each of `WAYS` on the cavity and around `BODIES`.
 
     The cavity is cut into `SHARES` of about `dofs` degrees of freedom, and "error" is the relative
-    L2 error at `CAVITY_END`. The airplane, at `AIRPLANE_ORDERS`, has the book's mesh, whatever
-    `dofs` is; its "error" is the relative difference, in the energy norm, from the same operator
+    L2 error at `CAVITY_END`. Around the bodies, at `BODY_ORDERS`, meshes are the book's, whatever
+    `dofs` is; "error" is the relative difference, in the energy norm, from the same operator
     in fp64 with steps `SHORTER` times as short as the formula's, and "space" estimates the error
-    in space, see `airplane_in_space`.
+    in space, see `error_in_space`.
     """
     sizes = sorted({cells_for(dofs // share, order, FIELDS) for share in SHARES})
     for cells in sizes:
@@ -264,11 +304,10 @@ def sooner_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
             row, solver, u = run_row(problem, way, order, dtype, session)
             row["size"]["cells"] = cells
             yield row | {"error": cavity_error(solver, u)}
-    if order not in AIRPLANE_ORDERS:
-        return
-    problem = airplane()
-    truth = airplane_truth(order, session.device)
-    space = airplane_in_space(order, session.device)
-    for way in WAYS:
-        row, solver, u = run_row(problem, way, order, dtype, session)
-        yield row | {"error": difference(solver, u, truth), "space": space}
+    for name in BODIES if order in BODY_ORDERS else ():
+        problem = scattering(name)
+        exact = truth(name, order, session.device)
+        space = error_in_space(name, order, session.device)
+        for way in WAYS:
+            row, solver, u = run_row(problem, way, order, dtype, session)
+            yield row | {"error": difference(solver, u, exact), "space": space}

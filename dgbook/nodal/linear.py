@@ -67,6 +67,11 @@ USUAL = (3.4, 4.7, 5.9, 6.6, 7.3, 7.8, 8.1)
 """`stable_dt` over `cfl_dt` with LSRK4(5), on the graded mesh of an airplane: N = 1 to 7."""
 REACH = 4.657
 """How far LSRK4(5) is stable on the real axis."""
+FACTORED_STAGE = 0.88
+"""What a stage of the factored form costs, in those of the low-storage form.
+
+The record maxwell/factored has 0.79 to 0.96.
+"""
 UPDATE = 1.6
 """What a Taylor step of an element costs, in Runge-Kutta stages: measured on cores, N = 2 and 3."""
 PASS, GIVEN = 4_000, 30_000
@@ -99,8 +104,8 @@ class LinearSolver(NodalSolver):
 
     Attributes
     ----------
-    method : module
-        Of `METHODS`: the coefficients, and `advance`.
+    asked_method : str
+        The name of the Runge-Kutta method, or "auto".
     local_cores : type
         The family's launcher of local time steps on processor cores, if it has one.
     local_stage : type
@@ -116,9 +121,26 @@ class LinearSolver(NodalSolver):
     def __init__(
         self, mesh: Mesh, order: int, dtype: str, device: Device | str, method: str
     ) -> None:
-        check_choice("method", method, METHODS)
+        check_choice("method", method, ("auto", *METHODS))
         super().__init__(mesh, order, dtype, device)
-        self.method = METHODS[method]
+        self.asked_method = method
+
+    @cached_property
+    def method(self) -> ModuleType:
+        """The Runge-Kutta method; of "auto" the one of `usual_method`."""
+        if self.asked_method != "auto":
+            return METHODS[self.asked_method]
+        return usual_method(self)
+
+    @property
+    def methods(self) -> tuple[ModuleType, ...]:
+        """Those of which "auto" is one: LSRK4(5), and 14 stages, factored if kernels can."""
+        return lsrk45, ndb14_factored if self._takes_stages else ndb14
+
+    @property
+    def _takes_stages(self) -> bool:
+        """Whether a kernel takes a stage at once, so that it can be one of a factored method."""
+        return self.path == "fused" or self.device.is_host
 
     @property
     def factored(self) -> bool:
@@ -141,7 +163,7 @@ class LinearSolver(NodalSolver):
             Also for a factored method on a device with kernels that take no whole stage.
         """
         super().take_path(path, plan, paths, flux, fused)
-        if self.factored and path != "fused" and not self.device.is_host:
+        if self.asked_method == "ndb14_factored" and not self._takes_stages:
             raise ValueError(
                 f"method = 'ndb14_factored' with path {path!r}; allowed: path 'fused', whose "
                 "kernel takes a stage at once, or another method"
@@ -250,15 +272,17 @@ class LinearSolver(NodalSolver):
         """
         return self.cfl_dt() if self.spectrum is None else safe_step(self.method, self.spectrum)
 
-    def accurate_dt(self) -> float:
+    def accurate_dt(self, method: ModuleType | None = None) -> float:
         """The step above which the Runge-Kutta method's own error may show.
+
+        The method is this solver's, if no other is given.
 
         Of a wave that elements of this order resolve to `ERROR` after `PERIODS` periods, time adds
         no more to the error. The elements are those of a mesh that is uniform, as large as this one
         has them: the median by volume of the time in which a wave crosses an element, a corner of a
         cube. Where the mesh is graded its smallest elements make `stable_dt` shorter.
         """
-        return accurate_step(self.method, self.element, self.jacobian, self._speeds())
+        return accurate_step(method or self.method, self.element, self.jacobian, self._speeds())
 
     def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
         """The shorter of ``stable_dt()`` and ``accurate_dt()``, but not below ``cfl_dt()``.
@@ -282,10 +306,7 @@ class LinearSolver(NodalSolver):
         if self.mesh.ghosts:
             check_number("local")
         limits = LOCAL / (rates * damping(self.element, self.operator.face_scale))
-        reach = float(longest_steps(self.method, np.array([-1.0]))[0])
-        shortest = self.cfl_dt()
-        usual = USUAL[min(self.element.order, len(USUAL)) - 1] * shortest * reach / REACH
-        usual = max(shortest, min(usual, self.accurate_dt()))
+        usual = usual_step(self, self.method)
         numbers = len(self.fields) * self.element.Np
         costs = self._costs(numbers)
         return choose(self.mesh, limits, span, costs, len(self.method.A), usual)
@@ -384,6 +405,36 @@ def few_steps(t: float, t_end: float, dt: float) -> bool:
     """Whether there are so few steps that to look for longer ones would cost about as much."""
     count, _ = steps(t, t_end, dt)
     return count < FEW_STEPS
+
+
+def usual_step(solver: Any, method: ModuleType) -> float:
+    """What a solver's default step is likely to be with a method, without a search.
+
+    The longest stable step is estimated by that on the mesh of an airplane, see `USUAL`.
+    """
+    shortest = solver.cfl_dt()
+    reach = float(longest_steps(method, np.array([-1.0]))[0])
+    stable = USUAL[min(solver.element.order, len(USUAL)) - 1] * shortest * reach / REACH
+    return max(shortest, min(stable, solver.accurate_dt(method)))
+
+
+def usual_method(solver: Any) -> ModuleType:
+    """Of a solver's methods the one whose stages for the same time are expected to cost least.
+
+    LSRK4(5) where its error is what limits both steps, as on uniform meshes at high order, and else
+    the 14 stages. `solver` is a `LinearSolver` or a `parallel.Solver`.
+    """
+
+    def cost(method: ModuleType) -> float:
+        each = FACTORED_STAGE if method is ndb14_factored else 1.0
+        return each * len(method.A) / usual_step(solver, method)
+
+    return min(solver.methods, key=cost)
+
+
+def name_of(method: ModuleType) -> str:
+    """The name of one of `METHODS`."""
+    return next(name for name, one in METHODS.items() if one is method)
 
 
 def safe_step(method: ModuleType, spectrum: Found) -> float:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,14 @@ from dgbook.gpu.device import as_device
 from dgbook.mesh import Mesh
 from dgbook.nodal import solving
 from dgbook.nodal.launching import EDGE, INTERIOR
-from dgbook.nodal.linear import LinearSolver, accurate_step, few_steps, noise, safe_step
+from dgbook.nodal.linear import (
+    LinearSolver,
+    accurate_step,
+    few_steps,
+    noise,
+    safe_step,
+    usual_method,
+)
 from dgbook.nodal.solving import EnergyWatch, NodalSolver, Watch, check_done, check_number
 from dgbook.nodal.spectrum import VECTORS, Found, field_of_values
 from dgbook.parallel.halo import Halo, ends
@@ -118,6 +126,10 @@ class Solver:
             self._sent = pack.shape[1]
         if comm is not None and not ready and self.device.kind == "cuda":
             self.transport = NcclRanks(comm)
+        if getattr(first, "asked_method", None) == "auto":
+            chosen = usual_method(self)  # of the whole mesh; parts alone might differ
+            for solver in self.solvers:
+                solver.method = chosen
 
     # -- states ------------------------------------------------------------------------------
 
@@ -212,7 +224,7 @@ class Solver:
         """As `LinearSolver.stable_dt`, to rounding: it is that of sums in another order."""
         return self.cfl_dt() if self.spectrum is None else safe_step(self.method, self.spectrum)
 
-    def accurate_dt(self) -> float:
+    def accurate_dt(self, method: ModuleType | None = None) -> float:
         """As `LinearSolver.accurate_dt`, of the elements of all parts."""
         mine = [
             (piece.owned, *(a[: piece.mesh.owned] for a in (solver.jacobian, solver._speeds())))
@@ -221,12 +233,18 @@ class Solver:
         found = [piece for process in self.transport.everyone(mine) for piece in process]
         elements, jacobian, speeds = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         order = np.argsort(elements)
-        return accurate_step(self.method, self.element, jacobian[order], speeds[order])
+        method = method or self.method
+        return accurate_step(method, self.element, jacobian[order], speeds[order])
 
     @property
     def method(self) -> Any:
         """The Runge-Kutta method, see `LinearSolver`."""
         return self.solvers[0].method
+
+    @property
+    def methods(self) -> tuple[ModuleType, ...]:
+        """As `LinearSolver.methods`."""
+        return self.solvers[0].methods
 
     def _default_dt(self, u: State, t: float, t_end: float) -> float:
         if not isinstance(self.solvers[0], LinearSolver):

@@ -40,9 +40,14 @@ def test_every_way_ends_at_the_same_time(monkeypatch):
     by_name = {row["variant"]: row for row in rows}
     for row in rows:
         assert row["steps"] * row["dt"] == pytest.approx(row["t_end"]) == pytest.approx(0.4)
-        assert row["stages"] == row["steps"] * (14 if row["method"] == "ndb14" else 5)
+        assert row["stages"] == row["steps"] * (5 if row["method"] == "lsrk45" else 14)
         assert row["path"] == ("bernstein" if "Bernstein" in row["variant"] else "fused")
         assert ("products" in row) == (row["variant"] != "first edition")
+    chosen, factored = by_name["chosen"], by_name["Bernstein, factored"]
+    assert chosen["method"] == factored["method"] == "ndb14_factored"
+    assert chosen["dt"] <= chosen["cfl_dt"]  # there are fewer than fifty of those
+    assert factored["bytes"] < by_name["Bernstein"]["bytes"]
+    assert factored["error"] == pytest.approx(by_name["Bernstein"]["error"], rel=1e-9)
     assert by_name["first edition"]["dt"] <= by_name["first edition"]["cfl_dt"]
     assert by_name["spectral step"]["steps"] < by_name["first edition"]["steps"]
     assert by_name["14 stages"]["stages"] < by_name["first edition"]["stages"]
@@ -54,7 +59,7 @@ def test_the_step_does_not_change_the_error(monkeypatch):
     monkeypatch.setattr(sooner, "SHARES", (4, 1))
     monkeypatch.setattr(sooner, "CAVITY_END", 0.1)
     monkeypatch.setattr(sooner, "RUNS", 1)
-    monkeypatch.setattr(sooner, "AIRPLANE_ORDERS", ())
+    monkeypatch.setattr(sooner, "BODY_ORDERS", ())
     rows = made(monkeypatch, [2], ["float64"], 80_000)
     errors = np.array([row["error"] for row in rows]).reshape(2, len(sooner.WAYS))
     assert np.ptp(errors, axis=1).max() < 0.02 * errors.min()
@@ -76,8 +81,10 @@ def test_the_airplane_is_the_one_of_the_command():
     command.add_run_arguments(parser)
     options = "--t-end 2 --boundary body=scatterer --boundary farfield=absorbing --order 1 "
     options += "--wave-shape sine --wave-parameter 6.283185307179586 --device reference"
-    arguments = parser.parse_args(["--mesh", str(sooner.MESH), *options.split()])
-    case, problem = waves.case_of(arguments, command.FAMILY), sooner.airplane()
+    arguments = parser.parse_args(
+        ["--mesh", str(sooner.MESHES / "aeroplane.msh"), *options.split()]
+    )
+    case, problem = waves.case_of(arguments, command.FAMILY), sooner.scattering("airplane")
     assert arguments.t_end == problem.t_end
     assert case.problem["wave"] == repr(problem.boundary["body"].incident)
     assert case.problem["boundary"] == {"body": "scatterer", "farfield": "absorbing"}
@@ -85,16 +92,28 @@ def test_the_airplane_is_the_one_of_the_command():
     assert not np.any(case.start(*np.ones((3, 2)))) and not np.any(problem.start(*np.ones((3, 2))))
 
 
-def test_the_airplane_is_held_against_short_steps(monkeypatch):
-    """On a cube in its place: its error grows with the step, and is far below the one in space."""
+def test_the_wave_meets_the_sphere_when_the_run_begins():
+    """At its first point, z = -1: neither before nor a period later."""
+    problem = sooner.scattering("sphere")
+    wave = problem.boundary["sphere"].incident
+    assert problem.t_end == 2 * (2 * np.pi / wave.parameter)
+    for t, comes in ((0.0, False), (0.3, True)):
+        field = wave(0.0, 0.0, -1.0, t)
+        assert np.any(np.abs(field) > 1e-6) == comes
+    assert np.abs(wave(0.0, 0.0, 1.0, 1.9)).max() == 0
+
+
+def test_bodies_are_held_against_short_steps(monkeypatch):
+    """On a cube in their place: the error grows with the step, far below the one in space."""
     mode = sooner.BoxMode(1, 1, 1)
     small = sooner.Problem("airplane", box((1, 1, 1)), "pec", lambda *x: mode(*x, 0.0), 1.0)
-    monkeypatch.setattr(sooner, "airplane", lambda: small)
-    monkeypatch.setattr(sooner, "AIRPLANE_ORDERS", (3,))
+    monkeypatch.setattr(sooner, "scattering", lambda name: small)
+    monkeypatch.setattr(sooner, "BODIES", ("airplane",))
+    monkeypatch.setattr(sooner, "BODY_ORDERS", (3,))
     monkeypatch.setattr(sooner, "SHARES", ())
     rows = made(monkeypatch, [3], ["float64"], 1)
-    sooner.airplane_truth.cache_clear()
-    sooner.airplane_in_space.cache_clear()
+    sooner.truth.cache_clear()
+    sooner.error_in_space.cache_clear()
     errors = {row["variant"]: row["error"] for row in rows}
     assert 0 < 20 * errors["first edition"] < errors["spectral step"]
     assert errors["spectral step"] == pytest.approx(errors["Bernstein, 5 stages"], rel=1e-6)

@@ -1,11 +1,12 @@
 """The default time step: close to the longest that is stable, and never beyond."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dgbook import acoustics, linear, maxwell
+from dgbook import acoustics, linear, maxwell, parallel
 from dgbook.element import simplex_quadrature
 from dgbook.mesh import box, read
 from dgbook.mesh.build import build
@@ -262,3 +263,62 @@ def test_a_line_on_kernels_has_the_same_step():
 def test_zero_is_no_limit():
     steps = stability.longest_steps(lsrk45, np.array([0.0, -1.0, 1e-9 + 1j, -1j]))
     np.testing.assert_allclose(steps, [np.inf, 4.657, 3.341, 3.341], rtol=1e-3)
+
+
+# ------------------------------------------------------------------------ the method by itself
+
+
+def stage_costs(solver):
+    """By hand, for each method: stages per unit of time with the default step, no search.
+
+    The longest stable step is the formula's times `USUAL`, and the 14 stages reach further along
+    the real axis than LSRK4(5) does, by the roots of |R| = 1.
+    """
+    costs = []
+    for method, price in ((lsrk45, 1.0), (METHODS["ndb14_factored"], 0.88)):
+        real = np.linspace(0, 40, 40_001)
+        R = np.abs(np.polyval(stability.polynomial(method)[::-1], -real))
+        reach = real[np.argmax(R > 1 + 1e-9) - 1]
+        stable = nodal_linear.USUAL[solver.element.order - 1] * solver.cfl_dt() * reach / 4.657
+        step = max(solver.cfl_dt(), min(stable, solver.accurate_dt(method)))
+        costs.append(price * len(method.A) / step)
+    return costs
+
+
+@pytest.mark.parametrize(
+    ("mesh", "order", "chosen"),
+    [
+        ("aeroplane", 2, "ndb14_factored"),
+        ("aeroplane", 7, "ndb14_factored"),
+        ("cube", 2, "ndb14_factored"),
+        ("cube", 7, "lsrk45"),
+    ],
+)
+def test_the_method_that_ends_first(mesh, order, chosen):
+    """Small elements limit a step by stability, equal ones of high order by the error of time."""
+    cells = read(ROOT / "chapters/meshes/aeroplane.msh") if mesh == "aeroplane" else box((2, 2, 2))
+    solver = maxwell.Solver(cells, order, device="reference", method="auto")
+    assert solver.method is METHODS[chosen]
+    five, more = stage_costs(solver)
+    assert (more < five) == (chosen != "lsrk45")
+
+
+def test_parts_agree_on_a_method():
+    """Equal cubes beside slices of them: each part alone would choose another method."""
+    x = np.concatenate([np.arange(7), 6 + np.arange(1, 5) / 100])
+    mesh = box((10, 1, 1))
+    vertices = mesh.vertices.copy()
+    vertices[:, 0] = x[np.round(10 * vertices[:, 0]).astype(int)]
+    mesh = build(vertices, mesh.elements)
+    make = partial(maxwell.Solver, order=6, device="reference", method="auto")
+    whole = make(mesh)
+    solver = parallel.Solver(lambda piece: make(piece.mesh), mesh, parts=2)
+    alone = {nodal_linear.usual_method(one) for one in solver.solvers}
+    assert len(alone) == 2
+    assert {one.method for one in solver.solvers} == {whole.method}
+
+
+def test_no_factors_where_kernels_take_no_stage():
+    """The paper's kernels compute du/dt, so that 14 stages come in the low-storage form."""
+    solver = maxwell.Solver(box((1, 1, 1)), 2, device="simulator", flux="central", method="auto")
+    assert solver.path == "paper" and solver.methods == (lsrk45, METHODS["ndb14"])

@@ -10,6 +10,7 @@ from page_code import CHAPTERS, code_cells, execute_cell
 KERNELS = "07b_the_vortex_as_kernels", (
     "# @title Make random gas", "# @title Compute the right", "# @title Name likely",
 )  # fmt: skip
+EDGE = KERNELS[0], (*KERNELS[1], "# @title Make states along an edge")
 GAS = "07_a_vortex_that_must_not_fade", (
     "# @title Make random states", "# @title Make an operator, a random",
 )  # fmt: skip
@@ -27,6 +28,10 @@ BLANKS = {
     "stage": (KERNELS, {"...": "base[k, s] - dt * inverse_area[k] * total[s]"}),
     "last_base": (KERNELS, {"...": "(-u + u1 + 2 * u2 + u3) / 3"}),
     "coalesced": (KERNELS, {"uT[...]": "uT[s, k]", "uT[..., m]": "uT[s, m]"}),
+    "edge_term": (
+        EDGE,
+        {"far[k, ..., s]": "far[k, 1 - j, s]", "s] += ...": "s] += lift[q, i] * Fs[k] * F[s]"},
+    ),
     "normal_flux": (
         GAS,
         {"    y = ...": "    y = vn * u[2] + p * n[1]", "energy = ...": "energy = vn * (u[3] + p)"},
@@ -63,6 +68,10 @@ WRONG = [
     ("stage", "dt * ", "", "time step is missing"),
     ("last_base", "(-u + u1 + 2 * u2", "u + ((u1 - u) / 2 + u2 - 2 * u", "half a step away"),
     ("last_base", "-u", "u", "add up to 1"),
+    ("edge_term", "1 - j", "j", "runs the other way"),
+    ("edge_term", " * Fs[k]", "", "length over the element's area"),
+    ("edge_term", "+= lift", "-= lift", "has the minus sign already"),
+    ("edge_term", "lift[q, i]", "lift[i, q]", "in the right order"),
     ("normal_flux", "u[3] + p", "u[3]", "Pressure does work"),
     ("normal_flux", " + p * n[1]", "", "pushes along y, too"),
     ("normal_flux", "p * n[1]", "p * n[0]", "its part along y has n[1]"),

@@ -79,6 +79,7 @@ function (root, spec) {
     }
     if (!entry.goes_on) { return; }
     make("hr", "", card);
+    make("p", "dgq-small", card, entry.goes_on);
     more.forEach(function (yes, n) {
       var then = spec.then[n];
       reason(card, yes ? then.end : then.no, then, yes ? then.why : then.why_no);

@@ -33,8 +33,9 @@ class Question:
         Names of notebooks beside this one, without their ending: "08b_kernels_for_a_sparse_basis".
     inside : bool
         Whether the end is in this book.
-    goes_on : bool
-        Whether the questions that follow an end are asked.
+    goes_on : str
+        Whose records the reasons of the questions that follow quote, in a sentence. They are asked
+        behind an end that has one.
     no : str
         Where no leads, for a question that follows an end.
     why_no : str
@@ -47,7 +48,7 @@ class Question:
     why: str
     lessons: tuple[str, ...] = ()
     inside: bool = True
-    goes_on: bool = False
+    goes_on: str = ""
     no: str = ""
     why_no: str = ""
 
@@ -118,7 +119,7 @@ def _listed(questions: Sequence[Question], then: Sequence[Question]) -> str:
     """All questions with their ends and reasons, as a list."""
     items = ""
     for question in (*questions, *then):
-        said = f"{question.end}. {question.why}"
+        said = f"{question.end}. {question.why} {question.goes_on}".rstrip()
         if question.no:
             said += f" If not, {question.no}. {question.why_no}"
         items += f"<li><b>{html.escape(question.ask)}</b> {html.escape(said)}</li>"

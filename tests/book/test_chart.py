@@ -18,7 +18,7 @@ import pdf  # noqa: E402
 QUESTIONS = (
     Question("One dimension?", "Count them.", "tiles", "They are fast.", ("11b_tiles",)),
     Question("Shocks?", "Look.", "a limiter", "None is here.", inside=False),
-    Question("", "", "waves", "Most problems.", ("08b_basis", "08c_steps"), goes_on=True),
+    Question("", "", "waves", "Most problems.", ("08b_basis", "08c_steps"), goes_on="Of light."),
 )
 THEN = (
     Question(
@@ -83,7 +83,8 @@ def test_the_first_yes_ends_and_a_link_leads_to_the_lesson(page):
 
 def test_no_goes_on_to_the_end_behind_all_questions_and_what_follows_it(page):
     said = press(page, "No", "No")
-    assert "waves" in said and "Then, question 1 of 2" in said
+    assert "waves" in said and "Of light." in said and "Then, question 1 of 2" in said
+    assert said.index("Most problems.") < said.index("Of light.") < said.index("Then, question")
     said = press(page, "Yes")
     assert "Two GPUs. They share it." in said and "It fits" not in said
     assert "question 2 of 2" in said
@@ -92,7 +93,8 @@ def test_no_goes_on_to_the_end_behind_all_questions_and_what_follows_it(page):
     # Back to an answer: it is asked again, and those before it stand.
     said = press(page, "Shocks? No")
     assert said.startswith("Question 2 of 2")
-    assert "outside this book" in press(page, "Yes")
+    said = press(page, "Yes")
+    assert "outside this book" in said and "Of light." not in said
     assert press(page, "Start again").startswith("Question 1 of 2")
 
 
@@ -113,6 +115,7 @@ def test_without_scripts_and_on_paper_all_questions_stand_below_each_other():
     page = BeautifulSoup(made(), "html.parser")
     items = [item.get_text() for item in page.select(".dgq-all li")]
     assert items[0] == "One dimension? tiles. They are fast."
+    assert items[2].endswith("waves. Most problems. Of light.")
     assert items[3] == "Too large? two GPUs. They share it. If not, one GPU. It fits."
     assert len(items) == 5
     assert page.select_one(".dgq-one").has_attr("hidden")

@@ -62,6 +62,9 @@ READ, PART = "side_by_side[b * m + j, t]", "X[columns[l, b], j, c]"
         (KRYLOV, "take_off", ("h[j] * V[j, i]",), "right", "all 20 values"),
         (KRYLOV, "take_off", ("h[j] * V[j, i - 1]",), "stopped", ""),
         (KRYLOV, "take_off", ("-h[j] * V[j, i]",), "wrong", "Part j times"),
+        (KRYLOV, "take_off_existing", ("progress[0]",), "right", "all 20 values"),
+        (KRYLOV, "take_off_existing", ("h.size",), "wrong", "do not exist yet"),
+        (KRYLOV, "take_off_existing", ("progress[0] - 1",), "wrong", "of `w` are wrong"),
         (KRYLOV, "jacobi", ("np.linalg.inv(values[:, 0])",), "right", "all 12 values"),
         (KRYLOV, "jacobi", ("np.linalg.inv(values[:, 1])",), "wrong", ""),
         (KRYLOV, "jacobi", ("np.linalg.inv(values[0])",), "wrong", ""),
@@ -77,6 +80,14 @@ def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:
     assert said.kind == kind and words in said.words, repr(said)
 
 
+TOLD = {
+    "take_off": "h[j] * V[j, i]",
+    "take_off_existing": "`progress[0]`",
+    "jacobi": "np.linalg.inv(values[:, 0])",
+}
+"""Answers in folded texts."""
+
+
 @pytest.mark.parametrize("lesson", [PRODUCT, KRYLOV])
 def test_solutions_are_what_the_blanks_ask_for(tmp_path, lesson) -> None:
     """Every blank has its solution in a folded cell, or its answers in a folded text."""
@@ -88,7 +99,7 @@ def test_solutions_are_what_the_blanks_ask_for(tmp_path, lesson) -> None:
     names = [re.search(r"def (\w+)", "".join(c["source"])).group(1) for c in blanks]
     assert len(names) >= 5
     for name in names:
-        told = {"take_off": "h[j] * V[j, i]", "jacobi": "np.linalg.inv(values[:, 0])"}.get(name)
+        told = TOLD.get(name)
         assert f"def {name}_solution(" in code or told in prose, name
 
 

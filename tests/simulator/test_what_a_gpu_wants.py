@@ -205,7 +205,7 @@ def test_on_a_gpu_every_measurement_is_live_beside_the_record(
     ]
     measured = [found for found in badges if "RECORDED" in found]
     assert len(figures) - len(measured) == 1
-    assert all("LIVE" in found for found in measured) and len(measured) == 11
+    assert all("LIVE" in found for found in measured) and len(measured) == 12
     # A T4 has no tensor cores for these precisions.
     dotted = [line for line in figures[-1].axes[0].lines if line.get_linestyle() == ":"]
     assert len(dotted) == len(tensor)

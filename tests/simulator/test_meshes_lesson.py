@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from emulation import Emulated, needs_compiler
 
+from dgbook.gpu.source import load
 from dgbook.mesh import box
 from dgbook.page import Task, check, check_function
 
@@ -251,19 +253,51 @@ def test_exercise_3_spares_the_face_factors(lesson) -> None:
     )
 
 
-def test_exercise_4_changes_indices_and_no_values(lesson, tmp_path) -> None:
-    """Each text that it replaces stands in the kernel, and the kernel stays right."""
+def named(source: str, names: tuple[str, ...]) -> dict:
+    """What a cell assigns to some names, of texts and of each other."""
+    space: dict = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and node.targets[0].id in names:
+            exec(ast.get_source_segment(source, node), space)
+    return {name: space[name] for name in names}
+
+
+@pytest.fixture(scope="module")
+def timed() -> dict:
+    """The variants of the stage that the lesson times, and its stage in CUDA C++."""
     cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(c["source"]) for c in cells]
-    exercise = next(s for s in sources if "Exercise 3b.4" in s)
-    code = exercise.split("**Exercise 3b.4")[1].split("```python\n")[1].split("```")[0]
-    code = code.split("exec(text)")[0].replace("    text = ", "    assert old in text\n    text = ")
-    loops = next(s for s in sources if s.startswith("loops = ") or "\nloops = " in s)
-    (line,) = (x for x in loops.split("\n") if x.startswith("loops = "))
-    space = dict(lesson)
-    exec(f"{line}\n{code}", space)
-    path = tmp_path / "unsigned.py"
-    path.write_text(space["text"], encoding="utf-8")
-    exec(compile(space["text"], path, "exec"), space)
-    found = check(space["stage_solution"], task(lesson, "stage"))
-    assert found, repr(found)
+    sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+    (cell,) = (s for s in sources if "\nvariants = {" in s)
+    (cpp,) = (s for s in sources if "\nCPP = " in s)
+    names = ("LIFT", "COUNTED", "CONVERTED", "loops", "unsigned", "variants")
+    return named(cell, names) | named(cpp, ("CPP",))
+
+
+def test_variants_change_indices_and_no_values(lesson, timed, changed) -> None:
+    """Each text that one replaces stands in the kernel, and the kernel stays right."""
+    assert len(timed["variants"]) == 5
+    for name, changes in timed["variants"].items():
+        kernel = changed("stage_solution", *map(" -> ".join, changes))
+        assert not changes or kernel is not lesson["stage_solution"]
+        verdict = check(kernel, task(lesson, "stage"))
+        assert verdict, f"{name}: {verdict!r}"
+
+
+@needs_compiler
+def test_stage_in_cuda_is_the_same(lesson, timed, tmp_path) -> None:
+    """At degree 2 on the check's input; the emulation knows blocks of one dimension only."""
+    rows = "int i = threadIdx.x, e = threadIdx.y;"
+    line = "int i = threadIdx.x % Np, e = threadIdx.x / Np;"
+    assert rows in timed["CPP"]
+    path = tmp_path / "stage.cu"
+    path.write_text(timed["CPP"].replace(rows, line), encoding="utf-8")
+    kernel = load(path, "stage", {"DEGREE": 2, "ELEMENTS": 3})
+    values = lesson["given"](np.random.default_rng(1))
+    expected = task(lesson, "stage").right(values)
+    names = inspect.signature(lesson["stage_solution"]).parameters
+    args = [values[name] for name in names]
+    emulated = Emulated(kernel, tmp_path, (9, 0))
+    emulated[lesson["K"] // 3, lesson["Np"] * 3](*args)
+    for name, right in expected.items():
+        found = values[name][: right.size].reshape(right.shape)
+        np.testing.assert_allclose(found, right, atol=2e-6 * np.abs(right).max())

@@ -177,7 +177,8 @@ def draw(found: Mapping[tuple[str, int], list[Touched]], phase: str, thread: int
                 _fill(ax, _spans(touched.array, touched.words), color, alpha)
     for name, start, ends, x, color in _ARROWS:
         if phase in ("all", name):
-            look = {"color": plot.COLORS[color], "lw": 1.6}
+            # Of one phase alone, colors say what is read and what is written.
+            look = {"color": plot.COLORS[color] if phase == "all" else "black", "lw": 1.6}
             from_y, *to = (_end(row, name) for row in (start, *ends))
             far = max(to, key=lambda y: abs(y - from_y))
             ax.plot([48.4, x, x], [from_y, from_y, far], **look)

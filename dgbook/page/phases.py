@@ -39,15 +39,20 @@ _TABLES = {  # left end, width, and the name; the last are all other arrays that
     "lift": (11, 9, "$L$"),
     "tables": (22, 26, "geometry, tables"),
 }
-_ARROWS = (  # phase, from where, to where, and how far to the right
-    ("1", "u", ("state",), 50.5),
-    ("2", "others", ("flux",), 58.5),
-    ("2", "state", ("flux",), 50.5),
-    ("3", "state", ("rates",), 53.0),
-    ("4", "flux", ("rates",), 50.5),
-    ("5, du/dt", "rates", ("state",), 55.5),
-    ("5, update", "state", ("new", "res"), 53.0),
+_ARROWS = (  # phase, from where, to where, how far to the right, and the color
+    ("1", "u", ("state",), 50.5, "blue"),
+    ("2", "others", ("flux",), 58.5, "vermillion"),
+    ("2", "state", ("flux",), 50.5, "vermillion"),
+    ("3", "state", ("rates",), 53.2, "green"),
+    ("4", "flux", ("rates",), 50.5, "purple"),
+    ("5, du/dt", "rates", ("state",), 55.9, "orange"),
+    ("5, update", "state", ("new", "res"), 53.2, "orange"),
 )
+_ENDS = {  # where arrows begin and end in the height of a row, from its top
+    "state": ("5, update", "1", "2", "3", "5, du/dt"),
+    "flux": ("2", "4"),
+    "rates": ("4", "3", "5, du/dt"),
+}
 _MEMORIES = ((12.2, "device memory"), (3.5, "shared memory"), (-0.4, "registers"))
 
 
@@ -170,15 +175,18 @@ def draw(found: Mapping[tuple[str, int], list[Touched]], phase: str, thread: int
                 color = plot.COLORS["blue" if touched.kind == "read" else "vermillion"]
                 alpha = 0.5 if table else 1.0 if other == thread else 0.2
                 _fill(ax, _spans(touched.array, touched.words), color, alpha)
-    for name, start, ends, x in _ARROWS:
+    for name, start, ends, x, color in _ARROWS:
         if phase in ("all", name):
-            from_y, *to = (_ROWS[row][0] + 0.45 for row in (start, *ends))
+            # Of one phase alone, colors say what is read and what is written.
+            look = {"color": plot.COLORS[color] if phase == "all" else "black", "lw": 1.6}
+            from_y, *to = (_end(row, name) for row in (start, *ends))
             far = max(to, key=lambda y: abs(y - from_y))
-            ax.plot([48.4, x, x], [from_y, from_y, far], color="black", lw=1.2)
+            ax.plot([48.4, x, x], [from_y, from_y, far], **look)
             for y in to:
-                arrow = {"arrowstyle": "-|>", "lw": 1.2, "shrinkA": 0, "shrinkB": 0}
-                ax.annotate("", (48.2, y), (x, y), arrowprops=arrow)
-            ax.text(x + 0.4, (from_y + to[0]) / 2, name[0], va="center")
+                arrow = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
+                ax.annotate("", (48.2, y), (x, y), arrowprops=arrow | look)
+            ax.text(x + 0.4, (from_y + to[0]) / 2, name[0], va="center", color=look["color"],
+                    weight="bold")  # fmt: skip
     for t in range(THREADS):
         bold = "bold" if t == thread and phase != "all" else "normal"
         ax.text(6 * t + 3, -2.6, str(t), ha="center", va="center", weight=bold)
@@ -192,6 +200,12 @@ def draw(found: Mapping[tuple[str, int], list[Touched]], phase: str, thread: int
     ax.set(xlim=(-13, 60.5), ylim=(-4.1, 12.9))
     ax.axis("off")
     return fig
+
+
+def _end(row: str, name: str) -> float:
+    """The height at which the arrow of a phase touches a row."""
+    names = _ENDS.get(row, (name,))
+    return _ROWS[row][0] + 0.9 * (1 - (names.index(name) + 0.5) / len(names))
 
 
 def _spans(array: str, words: Iterable[int]) -> list[tuple[float, float, float]]:

@@ -21,7 +21,7 @@ MISTAKES = [
     Mistake(
         "the neighbor's nodes in the order of ghosts", "opposite[way * Nfp + i]", "opposite[i]"
     ),
-    Mistake("the neighbor's tangents are mine", "t = 8 * way", "t = 48 * f"),
+    Mistake("the neighbor's tangents are mine", "at = 8 * way", "at = 48 * f"),
     Mistake("the impedances are swapped", "(one - tau) * h1", "tau * h1"),
     Mistake(
         "the lift is that of the first face", "j = np.uint32(f * Nfp)", "j = np.uint32(0 * Nfp)"

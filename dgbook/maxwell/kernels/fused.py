@@ -21,9 +21,12 @@ def make_flux(shape):
     materials, one, half = shape.materials, real(1), real(0.5)
 
     @jit(device=True)
-    def along(t, tangents, field, v):
-        return (tangents[t] * field[v] + tangents[t + 1] * field[v + 1]
-                + tangents[t + 2] * field[v + 2])  # fmt: skip
+    def along(at, tangents, field, v):
+        return (
+            tangents[at] * field[v]
+            + tangents[at + 1] * field[v + 1]
+            + tangents[at + 2] * field[v + 2]
+        )
 
     @jit(device=True)
     def flux_at(k, f, i, state, v, u, data, links, opposite, tangents,
@@ -31,19 +34,19 @@ def make_flux(shape):
         link = links[4 * k + f]
         way, neighbor = link % WAYS, link // WAYS
         # E and H of this element, along the two tangents of the face.
-        t = 48 * f  # the tangents of way 6 f, whose face is f itself
-        e1 = along(t, tangents, state, v)
-        e2 = along(t + 4, tangents, state, v)
-        h1 = along(t, tangents, state, v + 3)
-        h2 = along(t + 4, tangents, state, v + 3)
+        at = 48 * f  # the tangents of way 6 f, whose face is f itself
+        e1 = along(at, tangents, state, v)
+        e2 = along(at + 4, tangents, state, v)
+        h1 = along(at, tangents, state, v + 3)
+        h2 = along(at + 4, tangents, state, v + 3)
         # E and H of the other side, along the same tangents.
         if way < GHOST:
-            t = 8 * way
+            at = 8 * way
             w = neighbor * size + 6 * opposite[way * Nfp + i]
-            E1 = along(t, tangents, u, w)
-            E2 = along(t + 4, tangents, u, w)
-            H1 = along(t, tangents, u, w + 3)
-            H2 = along(t + 4, tangents, u, w + 3)
+            E1 = along(at, tangents, u, w)
+            E2 = along(at + 4, tangents, u, w)
+            H1 = along(at, tangents, u, w + 3)
+            H2 = along(at + 4, tangents, u, w + 3)
         else:  # u^+ = M u^- + g
             m, faces = 9 * neighbor, data.size // (6 * Nfp)
             E1, E2 = boundary[m] * e1, boundary[m] * e2
@@ -56,7 +59,7 @@ def make_flux(shape):
                 E1, E2 = E1 + t1 * E, E2 + t2 * E
                 H1, H2 = H1 + t1 * H, H2 + t2 * H
         # The upwind flux: the jump of H, and that of E rotated by 90
-        # degrees; t_1 x t_2 points inward or outward.
+        # degrees; t_1 x t_2 points out of even faces, into odd ones.
         g = np.uint32(k * words + 6 + 3 * f)
         tau = geometry[k * words + 18 + f] if materials else half
         turn = -tau if f % 2 else tau
@@ -195,7 +198,7 @@ def make_fused(shape, plan, factored=False):
                         lifted[i, e, 0] += l * flux[v]
                         lifted[i, e, 1] += l * flux[v + 1]
                 j = np.uint32(j + 1)
-            t1, t2 = 1 if f < 2 else 0, 2 if f < 3 else 1
+            axis1, axis2 = 1 if f < 2 else 0, 2 if f < 3 else 1
             for e in range(inline):
                 g = np.uint32((first + element + e) * words + 6 + 3 * f)
                 g11, g12 = geometry[g], geometry[g + 1]
@@ -204,10 +207,10 @@ def make_fused(shape, plan, factored=False):
                     A, B = lifted[i, e, 0], lifted[i, e, 1]
                     E1, E2 = (B, -A) if f % 2 else (-B, A)
                     H1, H2 = g22 * A - g12 * B, g11 * B - g12 * A
-                    rates[i, e, t1] += E1
-                    rates[i, e, t2] += E2
-                    rates[i, e, 3 + t1] += H1
-                    rates[i, e, 3 + t2] += H2
+                    rates[i, e, axis1] += E1
+                    rates[i, e, axis2] += E2
+                    rates[i, e, 3 + axis1] += H1
+                    rates[i, e, 3 + axis2] += H2
                     if f == 0:
                         rates[i, e, 0] -= E1 + E2
                         rates[i, e, 3] -= H1 + H2

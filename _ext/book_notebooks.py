@@ -55,6 +55,7 @@ EXERCISE = re.compile(
 )
 TITLE = re.compile(r"# @title (.+)")
 FENCE = ":" * 7  # longer than a fence that stands inside
+LISTING = re.compile(r"^```(?P<language>\w+)\n(?P<code>(?:(?!```).*\n)+)```\n\n\Z", re.MULTILINE)
 TABLE = re.compile(r"(?P<body>(?:^\|.*\|[ ]*\n)+)\n\Z", re.MULTILINE)
 PICTURE = re.compile(r"^!\[(?P<alt>[^\]]*)\]\((?P<file>[^)]+)\)\n\n\Z", re.MULTILINE)
 
@@ -102,9 +103,7 @@ def captioned(cell: dict[str, Any], caption: re.Match[str]) -> list[dict[str, An
     shown = [output["data"] for output in cell["outputs"] if "data" in output]
     metadata = cell["metadata"]
     if caption["kind"] == "lst" and not lists_code(cell):
-        code = "".join(cell["source"])
-        head = f":name: {name}\n:caption: |\n:  {' '.join(text.split())}"
-        listing = f"`````{{code-block}} python\n{head}\n\n{code}\n`````"
+        listing = code_block("python", "".join(cell["source"]), name, text)
         metadata["tags"] = [*metadata.get("tags", []), "remove-input"]
         before = {"cell_type": "markdown", "metadata": {}, "source": listing}
         return [before | ({"id": f"{cell['id']}-listing"} if "id" in cell else {}), cell]
@@ -123,15 +122,24 @@ def markdown(text: str) -> str:
 
 
 def captioned_text(before: str, caption: re.Match[str]) -> str:
-    """A Markdown table or picture at the end of a text, with its caption."""
+    """A Markdown table, picture or block of code at the end of a text, with its caption."""
     name, text = caption["name"], caption["text"].strip()
+    if found := LISTING.search(before):
+        block = code_block(found["language"], found["code"].strip("\n"), name, references(text))
+        return f"{before[: found.start()]}{block}\n"
     if found := TABLE.search(before):
         inside = f"{{table}} {' '.join(text.split())}\n:name: {name}\n\n{found['body']}"
     elif found := PICTURE.search(before):
         inside = f"{{figure}} {found['file']}\n:name: {name}\n:alt: {found['alt']}\n\n{text}\n"
     else:
-        raise ValueError(f"{name!r} is the caption of neither a cell, a table nor a picture")
+        raise ValueError(f"{name!r} is the caption of no cell, table, picture or block of code")
     return f"{before[: found.start()]}{FENCE}{inside}{FENCE}\n\n"
+
+
+def code_block(language: str, code: str, name: str, caption: str) -> str:
+    """A listing with its caption."""
+    head = f":name: {name}\n:caption: |\n:  {' '.join(caption.split())}"
+    return f"`````{{code-block}} {language}\n{head}\n\n{code}\n`````"
 
 
 def references(text: str) -> str:

@@ -78,6 +78,16 @@ def test_a_cell_is_a_listing_itself() -> None:
     assert cell["metadata"]["tags"] == ["remove-input"]
 
 
+def test_code_in_text_becomes_a_listing() -> None:
+    """Only the last block before a caption does; a table after it keeps its own caption."""
+    first, second = "```python\nx = 1\n```\n\n", "```c\nint y;\n\nint z;\n```\n\n"
+    caption = '<a id="lst-a"></a>**Listing 3.1.** Two numbers.\n\n'
+    (cell,) = translated(text(f"Start.\n\n{first}{second}{caption}End."))
+    head = "`````{code-block} c\n:name: lst-a\n:caption: |\n:  Two numbers.\n\n"
+    listing = f"{head}int y;\n\nint z;\n`````"
+    assert cell["source"] == f"Start.\n\n{first}{listing}\n\nEnd."
+
+
 def test_tables_and_pictures_in_text_get_theirs() -> None:
     """They are wrapped, with the caption inside; what is around them stays."""
     table = '| a |\n|---|\n| 1 |\n\n<a id="tab-a"></a>**Table 3.1.** Ones.\n\n'

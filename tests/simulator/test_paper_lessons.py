@@ -151,13 +151,19 @@ BLANKS_5B = {
 FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5b.5
 
 
+def hints() -> str:
+    """The hints of the first blank, whose cell is folded."""
+    (source,) = (s for s in cells(MEASURED) if s.startswith("# @title Make the task of the words"))
+    return source + "\n"
+
+
 @pytest.mark.parametrize("name", BLANKS_5B)
 def test_the_functions_of_5b(tmp_path, name: str) -> None:
     """The page's own check says "not yet", and passes with the page's solution."""
     (source,) = (s for s in cells(MEASURED) if f"def {name}(" in s and "check_function(" in s)
     old, new = BLANKS_5B[name]
     assert source.count(old) == 1
-    head = "import numpy as np\nfrom dgbook.page import check_function\n" + FOUND
+    head = "import numpy as np\nfrom dgbook.page import check_function\n" + FOUND + hints()
     for text, kind in ((source, "blank"), (source.replace(old, new), "right")):
         lines = (head + text).replace("\ncheck_function(", "\nverdict = check_function(")
         assert run(lines, tmp_path)["verdict"].kind == kind
@@ -175,7 +181,7 @@ def test_what_assemble_lacks_is_told(tmp_path, assemble: str, said: str) -> None
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
     old, new = BLANKS_5B["words"]
     text = source.replace(old, new.replace("12 * Np + 6 * Np + 6 * Np", assemble))
-    head = "import numpy as np\nfrom dgbook.page import check_function\n"
+    head = "import numpy as np\nfrom dgbook.page import check_function\n" + hints()
     found = run((head + text).replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
     assert found["verdict"].kind == "wrong" and said in repr(found["verdict"])
 
@@ -183,7 +189,7 @@ def test_what_assemble_lacks_is_told(tmp_path, assemble: str, said: str) -> None
 def test_forgotten_fields_are_told(tmp_path) -> None:
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
     one = BLANKS_5B["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")
-    text = "import numpy as np\n" + source.replace(BLANKS_5B["words"][0], one)
+    text = "import numpy as np\n" + hints() + source.replace(BLANKS_5B["words"][0], one)
     found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
     assert "Six fields" in repr(found["verdict"])
 

@@ -199,7 +199,7 @@ WRONG = [
                 "    left, right = u[:, 0], u[:, -1]\n",
                 "    while True:\n"
                 "        try:\n"
-                "            left, right = u[:, 0], u[:, -1]\n"
+                '            __import__("threading").Event().wait()\n'
                 "        except BaseException:\n"
                 "            pass\n",
             ),

@@ -6,6 +6,7 @@ Set DGBOOK_SCREENSHOTS=1 to find a picture of every page, mode and width in _bui
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -61,16 +62,22 @@ class Visit:
 def open_page(browser: Browser, address: str, visit: Visit, width: int = 1280) -> Page:
     """A new page that notes into `visit` what goes wrong on it."""
     page = browser.new_page(viewport={"width": width, "height": 900})
-    page.on("console", lambda m: visit.errors.append(m.text) if m.type == "error" else None)
-    page.on("pageerror", lambda error: visit.errors.append(str(error)))
-    page.on("requestfailed", lambda request: visit.failed.append(request.url))
-    page.on(
-        "response",
-        lambda r: visit.failed.append(f"{r.status} {r.url}") if r.status >= 400 else None,
-    )
-    local = (address, "data:", "blob:", "file:")
-    page.on("request", lambda r: None if r.url.startswith(local) else visit.outside.append(r.url))
+    note(page, address, lambda: visit)
     return page
+
+
+def note(page: Page, address: str, visit: Callable[[], Visit]) -> None:
+    """Have a page note what goes wrong on it into what `visit` returns at that time."""
+
+    def failed(what: str) -> None:
+        visit().failed.append(what)
+
+    page.on("console", lambda m: visit().errors.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda error: visit().errors.append(str(error)))
+    page.on("requestfailed", lambda request: failed(request.url))
+    page.on("response", lambda r: failed(f"{r.status} {r.url}") if r.status >= 400 else None)
+    local = (address, "data:", "blob:", "file:", "about:blank")
+    page.on("request", lambda r: None if r.url.startswith(local) else visit().outside.append(r.url))
 
 
 def wait_until_drawn(page: Page) -> None:
@@ -116,12 +123,23 @@ def use_players(page: Page) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def visit(browser: Browser, address: str):
-    """A function that visits a page once and remembers what it saw."""
+    """A function that visits a page once and remembers what it saw.
+
+    All are visited in one tab, for a new one costs a second. It loads all anew nonetheless, and
+    knows nothing of the page before.
+    """
+    page = browser.new_page()
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    current = Visit()
+    note(page, address, lambda: current)
 
     @cache
     def go(name: str) -> Visit:
-        seen = Visit()
-        page = open_page(browser, address, seen)
+        nonlocal current
+        seen = current = Visit()
+        page.set_viewport_size({"width": 1280, "height": 900})
         page.goto(f"{address}{name}.html")
         wait_until_drawn(page)
         page.evaluate(SCRIPT)
@@ -138,10 +156,12 @@ def visit(browser: Browser, address: str):
                 file = f"{Path(name).name}_{mode}_{width}.png"
                 page.screenshot(path=folder / file, full_page=True)
         seen.stops = use_players(page)
-        page.close()
+        page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        page.goto("about:blank")  # whatever it still had to say it has said
         return seen
 
-    return go
+    yield go
+    page.close()
 
 
 @pytest.mark.parametrize("name", VISITED)

@@ -224,19 +224,32 @@ def _packed(assignment, starter):
     """
     wrong = tool.examples(assignment, starter)[2:]
     right = {c.id: c.source for c in tool.source_notebook(assignment).cells}
+    parts = [
+        (
+            e.name,
+            {c.id: c.source for c in e.notebook.cells if c.source != right[c.id]},
+            set(e.loses),
+        )
+        for e in wrong
+    ]
+
+    def meet(cells, lost, others, lost_there):
+        return bool(cells.keys() & others.keys() or lost & lost_there)
+
     packs = []
-    for example in wrong:
-        cells = {c.id: c.source for c in example.notebook.cells if c.source != right[c.id]}
-        lost = set(example.loses)
+    # Those that can join fewest others come first: then fewer notebooks hold all.
+    for name, cells, lost in sorted(
+        parts, key=lambda part: -sum(meet(*part[1:], *other[1:]) for other in parts)
+    ):
         for pack in packs:
-            if not (cells.keys() & pack["cells"].keys() or lost & pack["lost"]):
+            if not meet(cells, lost, pack["cells"], pack["lost"]):
                 break
         else:
             pack = {"cells": {}, "lost": set(), "names": []}
             packs.append(pack)
         pack["cells"] |= cells
         pack["lost"] |= lost
-        pack["names"].append(example.name)
+        pack["names"].append(name)
     assert len(wrong) >= 10 and sum(len(p["names"]) for p in packs) == len(wrong)
     return packs
 

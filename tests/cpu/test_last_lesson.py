@@ -145,7 +145,7 @@ def test_the_chart_ends_where_the_text_says():
     names = {}
     exec(next(cell for cell in CELLS if "QUESTIONS = (" in cell), names)
     cell = next(cell for cell in CELLS if "PROBLEMS = {" in cell)
-    exec(cell[cell.index("PROBLEMS") : cell.index("def question_of")], names)
+    exec(cell[cell.index("PROBLEMS") : cell.index("nine =")], names)
     ends = {name: names["end_of"](yes)[0] for name, yes in names["PROBLEMS"].items()}
     assert len(names["QUESTIONS"]) == 10 and len(ends) == 12
     assert sum(names["QUESTIONS"][end - 1][4] == 0 for end in ends.values()) == 4

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from dgbook.gpu.tune import Result, tune
 from dgbook.lab import factored, ladder, measuring, sooner
 from dgbook.lab.ladder import CUT_OFF, EditedKernel
 from dgbook.lab.measuring import (
+    MESHES,
     Rows,
     counted,
     cube,
@@ -50,7 +50,6 @@ from dgbook.time import lsrk45
 
 A, B = lsrk45.A[1], lsrk45.B[1]  # |A| < 1: repeated on one state, nothing grows
 CORE_DOFS = 2**19
-MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
 TILES = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1), (4, 2), (2, 4))  # elements, nodes of a thread
 TABLE_2 = {475: 0.3, 728: 0.255, 1187: 0.21675, 1844: 0.184237}
 TABLE_2_MODE = (1, 2, 2)

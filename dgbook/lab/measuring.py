@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -26,6 +27,8 @@ from dgbook.lab.session import Session
 from dgbook.mesh import Mesh, box
 
 Rows = Iterator[dict[str, Any]]
+MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
+"""The book's."""
 SAME = ("gpu", "driver", "cuda", "versions", "commit")
 """What two parts of one record have in common."""
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy as np
 from dgbook.gpu import Device
 from dgbook.gpu.cost import Cost
 from dgbook.gpu.timing import measure
-from dgbook.lab.measuring import Rows, cells_for, cube
+from dgbook.lab.measuring import MESHES, Rows, cells_for, cube
 from dgbook.lab.session import Session, Subject
 from dgbook.maxwell.cost import FIELDS, costs
 from dgbook.maxwell.exact import BoxMode
@@ -28,7 +27,6 @@ from dgbook.mesh import Mesh, read
 from dgbook.mesh.mesh import face_vertices
 from dgbook.nodal.linear import name_of
 
-MESHES = Path(__file__).parents[2] / "chapters" / "meshes"
 BODY_ORDERS = (2, 4, 7)
 CAVITY_END = 2.0
 CAVITY_MODE = BoxMode(3, 3, 3)

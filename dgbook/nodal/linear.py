@@ -130,7 +130,7 @@ class LinearSolver(NodalSolver):
         """The Runge-Kutta method; of "auto" the one of `usual_method`."""
         if self.asked_method != "auto":
             return METHODS[self.asked_method]
-        return usual_method(self)
+        return usual_method(self.methods, self.element.order, self.cfl_dt(), self.resolved_period)
 
     @property
     def methods(self) -> tuple[ModuleType, ...]:
@@ -272,17 +272,20 @@ class LinearSolver(NodalSolver):
         """
         return self.cfl_dt() if self.spectrum is None else safe_step(self.method, self.spectrum)
 
-    def accurate_dt(self, method: ModuleType | None = None) -> float:
-        """The step above which the Runge-Kutta method's own error may show.
+    @cached_property
+    def resolved_period(self) -> float:
+        """Of the shortest wave that the elements resolve, see `accurate_dt`."""
+        return resolved_period(self.element, self.jacobian, self._speeds())
 
-        The method is this solver's, if no other is given.
+    def accurate_dt(self) -> float:
+        """The step above which the Runge-Kutta method's own error may show.
 
         Of a wave that elements of this order resolve to `ERROR` after `PERIODS` periods, time adds
         no more to the error. The elements are those of a mesh that is uniform, as large as this one
         has them: the median by volume of the time in which a wave crosses an element, a corner of a
         cube. Where the mesh is graded its smallest elements make `stable_dt` shorter.
         """
-        return accurate_step(method or self.method, self.element, self.jacobian, self._speeds())
+        return accurate_step(self.method, self.resolved_period)
 
     def _default_dt(self, u: np.ndarray, t: float, t_end: float) -> float:
         """The shorter of ``stable_dt()`` and ``accurate_dt()``, but not below ``cfl_dt()``.
@@ -306,7 +309,8 @@ class LinearSolver(NodalSolver):
         if self.mesh.ghosts:
             check_number("local")
         limits = LOCAL / (rates * damping(self.element, self.operator.face_scale))
-        usual = usual_step(self, self.method)
+        order, shortest = self.element.order, self.cfl_dt()
+        usual = usual_step(self.method, order, shortest, self.resolved_period)
         numbers = len(self.fields) * self.element.Np
         costs = self._costs(numbers)
         return choose(self.mesh, limits, span, costs, len(self.method.A), usual)
@@ -407,29 +411,40 @@ def few_steps(t: float, t_end: float, dt: float) -> bool:
     return count < FEW_STEPS
 
 
-def usual_step(solver: Any, method: ModuleType) -> float:
+def usual_step(method: ModuleType, order: int, shortest: float, period: float) -> float:
     """What a solver's default step is likely to be with a method, without a search.
 
     The longest stable step is estimated by that on the mesh of an airplane, see `USUAL`.
+
+    Parameters
+    ----------
+    method : module
+        Of `METHODS`.
+    order : int
+    shortest : float
+        ``cfl_dt()``.
+    period : float
+        `LinearSolver.resolved_period`.
     """
-    shortest = solver.cfl_dt()
     reach = float(longest_steps(method, np.array([-1.0]))[0])
-    stable = USUAL[min(solver.element.order, len(USUAL)) - 1] * shortest * reach / REACH
-    return max(shortest, min(stable, solver.accurate_dt(method)))
+    stable = USUAL[min(order, len(USUAL)) - 1] * shortest * reach / REACH
+    return max(shortest, min(stable, accurate_step(method, period)))
 
 
-def usual_method(solver: Any) -> ModuleType:
-    """Of a solver's methods the one whose stages for the same time are expected to cost least.
+def usual_method(
+    methods: Collection[ModuleType], order: int, shortest: float, period: float
+) -> ModuleType:
+    """Of some methods the one whose stages for the same time are expected to cost least.
 
     LSRK4(5) where its error is what limits both steps, as on uniform meshes at high order, and else
-    the 14 stages. `solver` is a `LinearSolver` or a `parallel.Solver`.
+    the 14 stages. The parameters are those of `usual_step`.
     """
 
     def cost(method: ModuleType) -> float:
         each = FACTORED_STAGE if method is ndb14_factored else 1.0
-        return each * len(method.A) / usual_step(solver, method)
+        return each * len(method.A) / usual_step(method, order, shortest, period)
 
-    return min(solver.methods, key=cost)
+    return min(methods, key=cost)
 
 
 def name_of(method: ModuleType) -> str:
@@ -444,15 +459,17 @@ def safe_step(method: ModuleType, spectrum: Found) -> float:
     return float(min(FIELD_SAFETY * of_field, SAFETY * of_eigenvalues))
 
 
-def accurate_step(
-    method: ModuleType, element: NodalElement, jacobian: np.ndarray, speeds: np.ndarray
-) -> float:
-    """The step of `LinearSolver.accurate_dt`, of all elements' determinants and speeds, (K,)."""
+def resolved_period(element: NodalElement, jacobian: np.ndarray, speeds: np.ndarray) -> float:
+    """That of `LinearSolver.resolved_period`, of all elements' determinants and speeds, (K,)."""
     crossing = 2 * jacobian ** (1 / element.dim) / speeds
     order = np.argsort(crossing)
     volume = np.cumsum(jacobian[order])
     median = crossing[order][np.searchsorted(volume, volume[-1] / 2)]
-    period = WAVELENGTH[element.order - 1] * median
+    return WAVELENGTH[element.order - 1] * median
+
+
+def accurate_step(method: ModuleType, period: float) -> float:
+    """The step of `LinearSolver.accurate_dt`."""
     return period * accurate_angle(method, ERROR, PERIODS) / (2 * np.pi)
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from functools import cached_property, partial
 from itertools import pairwise
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from dgbook.nodal.linear import (
     accurate_step,
     few_steps,
     noise,
+    resolved_period,
     safe_step,
     usual_method,
 )
@@ -126,8 +126,10 @@ class Solver:
             self._sent = pack.shape[1]
         if comm is not None and not ready and self.device.kind == "cuda":
             self.transport = NcclRanks(comm)
-        if getattr(first, "asked_method", None) == "auto":
-            chosen = usual_method(self)  # of the whole mesh; parts alone might differ
+        if isinstance(first, LinearSolver) and first.asked_method == "auto":
+            # Of the whole mesh; parts alone might differ.
+            about = self.element.order, self.cfl_dt(), self.resolved_period
+            chosen = usual_method(first.methods, *about)
             for solver in self.solvers:
                 solver.method = chosen
 
@@ -224,8 +226,9 @@ class Solver:
         """As `LinearSolver.stable_dt`, to rounding: it is that of sums in another order."""
         return self.cfl_dt() if self.spectrum is None else safe_step(self.method, self.spectrum)
 
-    def accurate_dt(self, method: ModuleType | None = None) -> float:
-        """As `LinearSolver.accurate_dt`, of the elements of all parts."""
+    @cached_property
+    def resolved_period(self) -> float:
+        """As `LinearSolver.resolved_period`, of the elements of all parts."""
         mine = [
             (piece.owned, *(a[: piece.mesh.owned] for a in (solver.jacobian, solver._speeds())))
             for piece, solver in zip(self.pieces, self.solvers, strict=True)
@@ -233,18 +236,16 @@ class Solver:
         found = [piece for process in self.transport.everyone(mine) for piece in process]
         elements, jacobian, speeds = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
         order = np.argsort(elements)
-        method = method or self.method
-        return accurate_step(method, self.element, jacobian[order], speeds[order])
+        return resolved_period(self.element, jacobian[order], speeds[order])
+
+    def accurate_dt(self) -> float:
+        """As `LinearSolver.accurate_dt`."""
+        return accurate_step(self.method, self.resolved_period)
 
     @property
     def method(self) -> Any:
         """The Runge-Kutta method, see `LinearSolver`."""
         return self.solvers[0].method
-
-    @property
-    def methods(self) -> tuple[ModuleType, ...]:
-        """As `LinearSolver.methods`."""
-        return self.solvers[0].methods
 
     def _default_dt(self, u: State, t: float, t_end: float) -> float:
         if not isinstance(self.solvers[0], LinearSolver):

@@ -44,6 +44,7 @@ sys.path.insert(0, str(ROOT / "_ext"))
 import book_notebooks as book  # noqa: E402
 
 FOLDER = ROOT / "_build" / "slides"
+GOING_FURTHER = "Going further"  # the part of the contents with what lessons left out
 CODE_LINES = 22  # of code that a slide has room for
 QUESTION = 260  # characters with which a section may open
 SHOWN = 620  # characters of an answer or a list, and of equations with what leads to them
@@ -458,10 +459,13 @@ def as_notebook(slides: Sequence[Slide]) -> NotebookNode:
 
 
 def lessons() -> list[Path]:
-    """All lessons, in reading order."""
+    """All lessons, in reading order; what goes further than they do is read, not shown."""
     contents = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     pages = [
-        ROOT / f"{page['file']}.ipynb" for part in contents["parts"] for page in part["chapters"]
+        ROOT / f"{page['file']}.ipynb"
+        for part in contents["parts"]
+        for page in part["chapters"]
+        if part["caption"] != GOING_FURTHER
     ]
     return [path for path in pages if path.exists()]
 

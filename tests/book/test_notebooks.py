@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import warnings
+import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -13,46 +13,24 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import slides  # noqa: E402
+
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 MOST_BYTES = 1_500_000
 CELL_LINES, KERNEL_LINES, COLUMNS = 25, 60, 80
-CODE_CELLS = (20, 30)
-WORDS, WORDS_ALLOWED = (1800, 2500), (1500, 3000)
-# Lessons, written anew, are shorter, and most of their code is the reader's own or folded.
-LESSONS = (
-    "01_",
-    "01b_",
-    "02_",
-    "03_triangles_",
-    "03b_",
-    "04_",
-    "04b_",
-    "05_",
-    "05b_",
-    "06_",
-    "06b_",
-    "07_",
-    "07b_",
-    "08_",
-    "08b_",
-    "08c_",
-    "09_",
-    "09b_",
-    "10_",
-    "10b_",
-    "11_",
-    "11b_",
-    "11c_",
-    "12_",
-)
+# What goes further than a lesson is of any length that one sitting allows.
+FURTHER_WORDS = (300, 2000)
 LESSON_WORDS, LESSON_LINES, SEEN_COLUMNS = (1200, 2000), 150, 72
 # Text in front of which a path of somebody's machine begins.
 MACHINE = re.compile(r"(?<![\w.:/])(/(home|root|work|tmp|Users|content|mnt)/|[A-Z]:\\\\?Users)")
 DATA = re.compile(r"data:[\w/+.-]+;base64,[A-Za-z0-9+/=]*")
 
 chapters = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-lessons = pytest.mark.parametrize(
-    "path", [p for p in CHAPTERS if p.name.startswith(LESSONS)], ids=lambda path: path.stem
+lessons = pytest.mark.parametrize("path", slides.lessons(), ids=lambda path: path.stem)
+further = pytest.mark.parametrize(
+    "path", sorted({*CHAPTERS} - {*slides.lessons()}), ids=lambda path: path.stem
 )
 
 
@@ -75,6 +53,12 @@ def code_cells(path: Path) -> list[tuple[int, nbformat.NotebookNode]]:
         for number, cell in enumerate(read(path).cells, 1)
         if cell.cell_type == "code" and "skip-execution" not in tags(cell)
     ]
+
+
+def visible_lines(path: Path) -> int:
+    """Lines of code that a reader sees without unfolding a cell."""
+    visible = [cell.source for _, cell in code_cells(path) if "hide-input" not in tags(cell)]
+    return sum(bool(line.strip()) for source in visible for line in source.split("\n"))
 
 
 def texts(output: nbformat.NotebookNode) -> list[str]:
@@ -161,33 +145,25 @@ def test_nothing_tells_whose_machine_it_was(path: Path) -> None:
 
 @chapters
 def test_cells_can_be_read(path: Path) -> None:
-    """Cells of at most 25 lines, 60 for a kernel or a folded cell, and 80 columns.
-
-    What a reader of a lesson sees without unfolding has 72.
-    """
+    """Cells of at most 25 lines, 60 for a kernel or a folded cell, and 72 columns, folded 80."""
     for number, cell in code_cells(path):
         lines = cell.source.split("\n")
         kernel = "kernel" in tags(cell) or re.search(r"^\s*@(cuda\.)?jit\b", cell.source, re.M)
         most = KERNEL_LINES if kernel or "hide-input" in tags(cell) else CELL_LINES
         assert len(lines) <= most, f"cell {number} has {len(lines)} lines; allowed: {most}"
         longest = max(lines, key=len)
-        seen = path.name.startswith(LESSONS) and "hide-input" not in tags(cell)
-        assert len(longest) <= (SEEN_COLUMNS if seen else COLUMNS), (
+        assert len(longest) <= (COLUMNS if "hide-input" in tags(cell) else SEEN_COLUMNS), (
             f"cell {number}, {len(longest)} columns: {longest}"
         )
 
 
-@chapters
-def test_chapter_is_a_sitting(path: Path) -> None:
-    """20 to 30 code cells; 1,800 to 2,500 words are meant, 1,500 to 3,000 allowed."""
-    if path.name.startswith(LESSONS):
-        pytest.skip("a lesson has limits of its own")
-    count = len(code_cells(path))
-    assert CODE_CELLS[0] <= count <= CODE_CELLS[1]
-    prose = sum(words(cell.source) for cell in read(path).cells if cell.cell_type == "markdown")
-    assert WORDS_ALLOWED[0] <= prose <= WORDS_ALLOWED[1]
-    if not WORDS[0] <= prose <= WORDS[1]:
-        warnings.warn(f"{path.name} has {prose} words; meant are {WORDS}", stacklevel=1)
+@further
+def test_what_goes_further_is_a_sitting(path: Path) -> None:
+    """300 to 2,000 words, and as much visible code as a lesson has at most."""
+    cells = read(path).cells
+    prose = sum(words(cell.source) for cell in cells if cell.cell_type == "markdown")
+    assert FURTHER_WORDS[0] <= prose <= FURTHER_WORDS[1]
+    assert visible_lines(path) <= LESSON_LINES
 
 
 @lessons
@@ -196,8 +172,7 @@ def test_lesson_is_what_one_person_can_do(path: Path) -> None:
     cells = read(path).cells
     prose = sum(words(cell.source) for cell in cells if cell.cell_type == "markdown")
     assert LESSON_WORDS[0] <= prose <= LESSON_WORDS[1]
-    visible = [cell.source for _, cell in code_cells(path) if "hide-input" not in tags(cell)]
-    assert sum(bool(line.strip()) for s in visible for line in s.split("\n")) <= LESSON_LINES
+    assert visible_lines(path) <= LESSON_LINES
     assert any("blank" in tags(cell) for cell in cells), "nothing for the reader to write"
 
 

@@ -437,7 +437,7 @@ def benches() -> list[tuple[str, argparse.Namespace]]:
 def names_of(family: str, options: argparse.Namespace) -> list[str]:
     """The records that a `bench` writes."""
     if family == "linear":
-        return ["linear/plans" if options.every_plan else "linear/stage"]
+        return [f"linear/{options.what}"]
     return [f"{family}/{what}" for what in getattr(options, "what", ["probes"])]
 
 

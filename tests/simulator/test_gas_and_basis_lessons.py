@@ -11,6 +11,7 @@ KERNELS = "07b_the_vortex_as_kernels", (
     "# @title Make random gas", "# @title Compute the right", "# @title Name likely",
 )  # fmt: skip
 MORE = "07c_more_on_the_gas", ("# @title Make four states",)
+WALL = MORE[0], ("# @title Make a random gas at a wall",)
 EDGE = KERNELS[0], (*KERNELS[1], "# @title Make states along an edge")
 GAS = "07_a_vortex_that_must_not_fade", (
     "# @title Make random states", "# @title Make an operator, a random",
@@ -38,7 +39,7 @@ BLANKS = {
         {"    y = ...": "    y = vn * u[2] + p * n[1]", "energy = ...": "energy = vn * (u[3] + p)"},
     ),
     "mirror": (
-        GAS,
+        WALL,
         {
             "x = u[1] - m * ...": "x = u[1] - m * 2 * n[0]",
             "y = u[2] - m * ...": "y = u[2] - m * 2 * n[1]",

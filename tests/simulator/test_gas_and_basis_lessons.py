@@ -10,6 +10,8 @@ from page_code import CHAPTERS, code_cells, execute_cell
 KERNELS = "07b_the_vortex_as_kernels", (
     "# @title Make random gas", "# @title Compute the right", "# @title Name likely",
 )  # fmt: skip
+MORE = "07c_more_on_the_gas", ("# @title Make four states",)
+WALL = MORE[0], ("# @title Make a random gas at a wall",)
 EDGE = KERNELS[0], (*KERNELS[1], "# @title Make states along an edge")
 GAS = "07_a_vortex_that_must_not_fade", (
     "# @title Make random states", "# @title Make an operator, a random",
@@ -26,7 +28,7 @@ BLANKS = {
     "collect": (KERNELS, {"sign[k, f] * ...": "sign[k, f] * flux[mine[k, f], s]"}),
     "gather": (KERNELS, {"u[m, ...]": "u[m, s]", "lengths[k, f] * ...": "lengths[k, f] * F[s]"}),
     "stage": (KERNELS, {"...": "base[k, s] - dt * inverse_area[k] * total[s]"}),
-    "last_base": (KERNELS, {"...": "(-u + u1 + 2 * u2 + u3) / 3"}),
+    "last_base": (MORE, {"...": "(-u + u1 + 2 * u2 + u3) / 3"}),
     "coalesced": (KERNELS, {"uT[...]": "uT[s, k]", "uT[..., m]": "uT[s, m]"}),
     "edge_term": (
         EDGE,
@@ -37,7 +39,7 @@ BLANKS = {
         {"    y = ...": "    y = vn * u[2] + p * n[1]", "energy = ...": "energy = vn * (u[3] + p)"},
     ),
     "mirror": (
-        GAS,
+        WALL,
         {
             "x = u[1] - m * ...": "x = u[1] - m * 2 * n[0]",
             "y = u[2] - m * ...": "y = u[2] - m * 2 * n[1]",

@@ -1,4 +1,4 @@
-"""The blanks of lessons 5 and 5b: solutions pass, blanks are blank, likely mistakes are told."""
+"""Blanks of lessons 5, 5b and 5c: solutions pass, blanks are blank, likely mistakes are told."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dgbook.page import check, check_function
 CHAPTERS = Path(__file__).parents[2] / "chapters"
 LESSON = CHAPTERS / "05_a_dg_operator_for_2009s_gpu.ipynb"
 MEASURED = CHAPTERS / "05b_what_the_design_is_worth.ipynb"
+FURTHER = CHAPTERS / "05c_more_of_the_design_of_2009.ipynb"
 STEPS = ("row", "microblock", "field", "tile", "segment", "pair")
 KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AugAssign
 
@@ -134,7 +135,7 @@ def test_the_permutation_exchanges_rows_and_columns(lesson) -> None:
     assert abs(D_1[swap] - D_2).max() > 1 < abs(D_1 - D_2).max()
 
 
-BLANKS_5B = {
+BLANKS = {  # of lessons 5b and 5c
     "words": ("    lift = ...\n    differentiate = ...\n    assemble = ...",
               "    lift = 6 * Nf + 6 * Np\n    differentiate = 6 * Np + 18 * Np + 9\n"
               "    assemble = 12 * Np + 6 * Np + 6 * Np"),
@@ -148,7 +149,7 @@ BLANKS_5B = {
                "        [0, 0, 1],  # the wrong impedance\n"
                "        [1, 1, 1],"),
 }  # fmt: skip
-FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5b.5
+FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5c.2
 
 
 def hints() -> str:
@@ -157,11 +158,12 @@ def hints() -> str:
     return source + "\n"
 
 
-@pytest.mark.parametrize("name", BLANKS_5B)
-def test_the_functions_of_5b(tmp_path, name: str) -> None:
+@pytest.mark.parametrize("name", BLANKS)
+def test_the_functions_of_5b_and_5c(tmp_path, name: str) -> None:
     """The page's own check says "not yet", and passes with the page's solution."""
-    (source,) = (s for s in cells(MEASURED) if f"def {name}(" in s and "check_function(" in s)
-    old, new = BLANKS_5B[name]
+    both = [*cells(MEASURED), *cells(FURTHER)]
+    (source,) = (s for s in both if f"def {name}(" in s and "check_function(" in s)
+    old, new = BLANKS[name]
     assert source.count(old) == 1
     head = "import numpy as np\nfrom dgbook.page import check_function\n" + FOUND + hints()
     for text, kind in ((source, "blank"), (source.replace(old, new), "right")):
@@ -179,7 +181,7 @@ def test_the_functions_of_5b(tmp_path, name: str) -> None:
 )
 def test_what_assemble_lacks_is_told(tmp_path, assemble: str, said: str) -> None:
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
-    old, new = BLANKS_5B["words"]
+    old, new = BLANKS["words"]
     text = source.replace(old, new.replace("12 * Np + 6 * Np + 6 * Np", assemble))
     head = "import numpy as np\nfrom dgbook.page import check_function\n" + hints()
     found = run((head + text).replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
@@ -188,8 +190,8 @@ def test_what_assemble_lacks_is_told(tmp_path, assemble: str, said: str) -> None
 
 def test_forgotten_fields_are_told(tmp_path) -> None:
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
-    one = BLANKS_5B["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")
-    text = "import numpy as np\n" + hints() + source.replace(BLANKS_5B["words"][0], one)
+    one = BLANKS["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")
+    text = "import numpy as np\n" + hints() + source.replace(BLANKS["words"][0], one)
     found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
     assert "Six fields" in repr(found["verdict"])
 
@@ -204,8 +206,8 @@ def test_forgotten_fields_are_told(tmp_path) -> None:
     ],
 )
 def test_a_wrong_step_of_the_greedy_partition_is_told(tmp_path, wrong: str) -> None:
-    (source,) = (s for s in cells(MEASURED) if "def best(" in s)
+    (source,) = (s for s in cells(FURTHER) if "def best(" in s)
     head = "import numpy as np\nfrom dgbook.page import check_function\n"
-    text = head + source.replace(BLANKS_5B["best"][0], wrong)
+    text = head + source.replace(BLANKS["best"][0], wrong)
     found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
     assert found["verdict"].kind in ("wrong", "stopped")

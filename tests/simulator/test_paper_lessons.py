@@ -1,4 +1,4 @@
-"""The blanks of lessons 5 and 5b: solutions pass, blanks are blank, likely mistakes are told."""
+"""Blanks of lessons 5, 5b and 5c: solutions pass, blanks are blank, likely mistakes are told."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from page_code import code_cells
 
-from dgbook.page import check, check_function
+from dgbook.page import check
 
 CHAPTERS = Path(__file__).parents[2] / "chapters"
 LESSON = CHAPTERS / "05_a_dg_operator_for_2009s_gpu.ipynb"
 MEASURED = CHAPTERS / "05b_what_the_design_is_worth.ipynb"
+FURTHER = CHAPTERS / "05c_more_of_the_design_of_2009.ipynb"
 STEPS = ("row", "microblock", "field", "tile", "segment", "pair")
 KEPT = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.Assign | ast.AugAssign
 
@@ -87,7 +88,6 @@ FILLED = [
     ("rows[..., n]", "rows[(begin + q) % Np, n]"),
     ("m * N_pM + ...", "m * N_pM + i // Np * Np"),
     ("stride = columns\n", "stride = columns + 1\n"),
-    ("D_1[...][:, ...]", "D_1[swap][:, swap]"),
     ("fluxes[there] = ...", "fluxes[there] = -S[p] * jump"),
 ]
 
@@ -102,8 +102,6 @@ def test_filled_blanks_pass(tmp_path) -> None:
     for step in STEPS:
         found = check(page[step], page["tasks"][step])
         assert found, repr(found)
-    D_1, D_2, swap = (page[name] for name in ("D_1", "D_2", "swap"))
-    assert check_function(page["second_from_first"], D_2, D_1, swap)
 
 
 @pytest.mark.parametrize(
@@ -127,20 +125,14 @@ def test_likely_mistakes_are_told(lesson, changed, step, old, new, kind) -> None
     assert found.kind == kind, repr(found)
 
 
-def test_the_permutation_exchanges_rows_and_columns(lesson) -> None:
-    """Only rows, or the identity, is not D_2."""
-    D_1, D_2, swap = (lesson[name] for name in ("D_1", "D_2", "swap"))
-    assert sorted(swap) == list(range(20))
-    assert abs(D_1[swap] - D_2).max() > 1 < abs(D_1 - D_2).max()
-
-
-BLANKS_5B = {
+BLANKS = {  # of lessons 5b and 5c
     "words": ("    lift = ...\n    differentiate = ...\n    assemble = ...",
               "    lift = 6 * Nf + 6 * Np\n    differentiate = 6 * Np + 18 * Np + 9\n"
               "    assemble = 12 * Np + 6 * Np + 6 * Np"),
     "asked": ("Nf + Np + ...", "Nf + Np + Np * Nf / w_i"),
     "best": ("[free], ...).sum(axis=...)", "[free], block).sum(axis=1)"),
     "traces_per_side": ("return ...", "return 2 - sigma"),
+    "second_from_first": ("D_1[...][:, ...]", "D_1[swap][:, swap]"),
     "caught": ("[..., ..., ...],  # the order of the minus side\n"
                "        [..., ..., ...],  # the wrong impedance\n"
                "        [..., ..., ...],",
@@ -148,7 +140,11 @@ BLANKS_5B = {
                "        [0, 0, 1],  # the wrong impedance\n"
                "        [1, 1, 1],"),
 }  # fmt: skip
-FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5b.5
+HEAD = (
+    "import numpy as np\nfrom dgbook.element import NodalElement\n"
+    "from dgbook.page import check_function\n"
+)
+FOUND = "found = [[False, True, True], [False, False, True], [True, True, True]]\n"  # Table 5c.2
 
 
 def hints() -> str:
@@ -157,16 +153,26 @@ def hints() -> str:
     return source + "\n"
 
 
-@pytest.mark.parametrize("name", BLANKS_5B)
-def test_the_functions_of_5b(tmp_path, name: str) -> None:
+@pytest.mark.parametrize("name", BLANKS)
+def test_the_functions_of_5b_and_5c(tmp_path, name: str) -> None:
     """The page's own check says "not yet", and passes with the page's solution."""
-    (source,) = (s for s in cells(MEASURED) if f"def {name}(" in s and "check_function(" in s)
-    old, new = BLANKS_5B[name]
+    both = [*cells(MEASURED), *cells(FURTHER)]
+    (source,) = (s for s in both if f"def {name}(" in s and "check_function(" in s)
+    old, new = BLANKS[name]
     assert source.count(old) == 1
-    head = "import numpy as np\nfrom dgbook.page import check_function\n" + FOUND + hints()
+    head = HEAD + FOUND + hints()
     for text, kind in ((source, "blank"), (source.replace(old, new), "right")):
         lines = (head + text).replace("\ncheck_function(", "\nverdict = check_function(")
         assert run(lines, tmp_path)["verdict"].kind == kind
+
+
+def test_the_permutation_exchanges_rows_and_columns(tmp_path) -> None:
+    """Only rows, or the identity, is not D_2."""
+    (source,) = (s for s in cells(FURTHER) if "def second_from_first(" in s)
+    page = run(HEAD + source.replace(*BLANKS["second_from_first"]), tmp_path)
+    D_1, D_2, swap = (page[name] for name in ("D_1", "D_2", "swap"))
+    assert sorted(swap) == list(range(20))
+    assert abs(D_1[swap] - D_2).max() > 1 < abs(D_1 - D_2).max()
 
 
 @pytest.mark.parametrize(
@@ -179,17 +185,17 @@ def test_the_functions_of_5b(tmp_path, name: str) -> None:
 )
 def test_what_assemble_lacks_is_told(tmp_path, assemble: str, said: str) -> None:
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
-    old, new = BLANKS_5B["words"]
+    old, new = BLANKS["words"]
     text = source.replace(old, new.replace("12 * Np + 6 * Np + 6 * Np", assemble))
-    head = "import numpy as np\nfrom dgbook.page import check_function\n" + hints()
-    found = run((head + text).replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
+    lines = (HEAD + hints() + text).replace("\ncheck_function(", "\nverdict = check_function(")
+    found = run(lines, tmp_path)
     assert found["verdict"].kind == "wrong" and said in repr(found["verdict"])
 
 
 def test_forgotten_fields_are_told(tmp_path) -> None:
     (source,) = (s for s in cells(MEASURED) if "def words(" in s)
-    one = BLANKS_5B["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")
-    text = "import numpy as np\n" + hints() + source.replace(BLANKS_5B["words"][0], one)
+    one = BLANKS["words"][1].replace("12 *", "2 *").replace("18 *", "3 *").replace("6 * ", "")
+    text = "import numpy as np\n" + hints() + source.replace(BLANKS["words"][0], one)
     found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
     assert "Six fields" in repr(found["verdict"])
 
@@ -204,8 +210,7 @@ def test_forgotten_fields_are_told(tmp_path) -> None:
     ],
 )
 def test_a_wrong_step_of_the_greedy_partition_is_told(tmp_path, wrong: str) -> None:
-    (source,) = (s for s in cells(MEASURED) if "def best(" in s)
-    head = "import numpy as np\nfrom dgbook.page import check_function\n"
-    text = head + source.replace(BLANKS_5B["best"][0], wrong)
+    (source,) = (s for s in cells(FURTHER) if "def best(" in s)
+    text = HEAD + source.replace(BLANKS["best"][0], wrong)
     found = run(text.replace("\ncheck_function(", "\nverdict = check_function("), tmp_path)
     assert found["verdict"].kind in ("wrong", "stopped")

@@ -295,7 +295,7 @@ def _by_part(unit: str, value: Callable[[dict, float], float]) -> Ours:
         parts = {part: _row(record, N, part) for part in PARTS}
         whole = sum(row["seconds_median"] for row in parts.values())
         rows[f"N = {N}"] = {f"{p}, {unit}": value(row, whole) for p, row in parts.items()}
-    return Ours.recorded(record, rows, "drawn in chapter 5b")
+    return Ours.recorded(record, rows, "drawn in chapters 5b and 5c")
 
 
 def _row(record: records.Record, N: int, path: str) -> dict:

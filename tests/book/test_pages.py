@@ -303,7 +303,7 @@ def test_keyboard_reaches_the_text_and_shows_where_it_is(browser: Browser, addre
     ("word", "where"),
     [
         ("vandermonde", "Notation"),
-        ("lift_inward", "8b. Kernels for a sparse basis"),
+        ("lift_inward", "8d. More on sparse kernels and time steps"),
         ("xyzzyplugh", None),
     ],
 )

@@ -1,4 +1,4 @@
-"""Lesson 8c: its blanks take the right answers, in any spelling, and tell likely mistakes."""
+"""Lessons 8c and 8d: blanks take the right answers, in any spelling, and tell likely mistakes."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,12 @@ import pytest
 from dgbook.page import check_function
 from dgbook.time.stability import polynomial
 
-CHAPTER = Path(__file__).parents[2] / "chapters" / "08c_sooner_not_only_faster.ipynb"
-NOTEBOOK = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+NOTEBOOK = [
+    cell
+    for name in ("08c_sooner_not_only_faster", "08d_more_on_sparse_kernels_and_time_steps")
+    for cell in json.loads((CHAPTERS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+]
 CELLS = ["".join(cell["source"]) for cell in NOTEBOOK if cell["cell_type"] == "code"]
 PROSE = "".join("".join(cell["source"]) for cell in NOTEBOOK)
 
@@ -18,10 +22,13 @@ PROSE = "".join("".join(cell["source"]) for cell in NOTEBOOK)
 @pytest.fixture(scope="module")
 def given():
     """What the cells of the tasks and of likely mistakes define."""
-    names = {}
-    for begins in ("tasks = {", "known = {"):
-        exec(next(cell for cell in CELLS if begins in cell), names)
-    return {"tasks": names["tasks"], "known": names["known"]}
+    names, found = {"np": np}, {"tasks": {}, "known": {}}
+    for cell in CELLS:
+        if "tasks = {" in cell or "known = {" in cell:
+            exec(cell, names)
+            for kind, all_of_it in found.items():
+                all_of_it |= names.get(kind, {})
+    return found
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right

@@ -1,4 +1,4 @@
-"""The blanks of lessons 7 to 8b: right as solved, and likely mistakes told by their names."""
+"""The blanks of lessons 7 to 8d: right as solved, and likely mistakes told by their names."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ BASIS = "08_a_basis_that_makes_matrices_sparse", (
 )  # fmt: skip
 SPARSE = "08b_kernels_for_a_sparse_basis", (
     "# @title Check the flux", "# @title Make the tasks", "# @title What each task asks",
+)  # fmt: skip
+FURTHER = "08d_more_on_sparse_kernels_and_time_steps", (
+    "# @title Import what is given", "# @title Make the task: a random flux",
 )  # fmt: skip
 # Function: its lesson with the folded cells that it needs, and what stands in place of each blank.
 BLANKS = {
@@ -56,7 +59,7 @@ BLANKS = {
         {"...  # from": "column[j] -= 1; column[m] += 1  # from", "] = ...": "] = a[j]"},
     ),
     "difference": (SPARSE, {"d[i] = ...": "d[i] = u[p + 1] - u[p]", "* ...": "* d[below[i, j]]"}),
-    "face": (SPARSE, {"...": "c2[j, 2] * (s[i + r + 1] + s[i + r + 2])"}),
+    "face": (FURTHER, {"...": "c2[j, 2] * (s[i + r + 1] + s[i + r + 2])"}),
 }
 # A blank, what is right in it, what is put instead, and what has to be told.
 WRONG = [

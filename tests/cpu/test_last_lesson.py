@@ -1,4 +1,4 @@
-"""Lesson 12: its checks take the right answers and name likely mistakes; its numbers stand."""
+"""Lessons 12 and 12b: checks take right answers and name likely mistakes; their numbers stand."""
 
 import json
 import re
@@ -10,19 +10,27 @@ import pytest
 
 from dgbook.page import check_function
 
-CHAPTER = Path(__file__).parents[2] / "chapters" / "12_which_method_when.ipynb"
-ALL = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+ALL = [
+    cell
+    for name in ("12_which_method_when", "12b_what_the_chart_rests_on")
+    for cell in json.loads((CHAPTERS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+]
 CELLS = ["".join(cell["source"]) for cell in ALL if cell["cell_type"] == "code"]
 PROSE = "\n".join("".join(cell["source"]) for cell in ALL if cell["cell_type"] == "markdown")
 
 
 @pytest.fixture(scope="module")
 def tasks():
-    """What the cells of the tasks define: `tasks`, and `known` mistakes."""
-    names = {}
-    for begin in ("tasks = {", "known = {"):
-        exec(next(cell for cell in CELLS if begin in cell), names)
-    return {"tasks": names["tasks"], "known": names["known"]}
+    """What the cells of the tasks define: `tasks`, and `known` mistakes, of both lessons."""
+    found = {"tasks": {}, "known": {}}
+    names = {"np": np}
+    for cell in CELLS:
+        if re.search(r"^(tasks|known) = {", cell, flags=re.M):
+            exec(cell, names)
+            for name in found:
+                found[name] |= names.get(name, {})
+    return found
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right
@@ -163,6 +171,6 @@ def test_the_chart_ends_where_the_text_says():
 def test_every_lesson_that_the_chart_names_is_one():
     names = {}
     exec(next(cell for cell in CELLS if "QUESTIONS = (" in cell), names)
-    lessons = {path.stem.split("_")[0].lstrip("0") for path in CHAPTER.parent.glob("[0-9]*.ipynb")}
+    lessons = {path.stem.split("_")[0].lstrip("0") for path in CHAPTERS.glob("[0-9]*.ipynb")}
     named = [q[3] for q in names["QUESTIONS"]] + [q[4] for q in names["THEN"]]
     assert {lesson for text in named for lesson in text.split()} <= lessons

@@ -1,4 +1,4 @@
-"""The blanks of lesson 11c: right answers pass, likely mistakes are told."""
+"""The blanks of lessons 11c and 11d: right answers pass, likely mistakes are told."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 from page_code import blank_verdict
 
 pytest.importorskip("pymetis")
-LESSON = "11c_when_one_gpu_is_not_enough"
+LESSON, FURTHER = "11c_when_one_gpu_is_not_enough", "11d_more_on_schemes_and_messages"
+MOVED = ("incoming", "pack")  # to the page that goes further
 IMPORTS = "import importlib.util\nimport subprocess\nimport sys\nimport numpy as np\n"
 PACKED, DONE = "side.wait_event(packed)", "main.wait_event(done)"
 OWN, OTHERS = "owner == part", "owner[near] != part"
@@ -57,5 +58,6 @@ GUARD, FIELD = "i < buffer.size", "i // 2 % 3"
     ],
 )
 def test_answers(tmp_path, name, answers, kind, words) -> None:
-    said = blank_verdict(tmp_path / "lesson.py", LESSON, IMPORTS, name, answers)
+    lesson = FURTHER if name in MOVED else LESSON
+    said = blank_verdict(tmp_path / "lesson.py", lesson, IMPORTS, name, answers)
     assert said.kind == kind and words in said.words, repr(said)

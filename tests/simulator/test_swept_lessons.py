@@ -1,4 +1,4 @@
-"""The blanks of lessons 11 and 11b: right answers pass, likely mistakes are told."""
+"""The blanks of lessons 11, 11b and 11d: right answers pass, likely mistakes are told."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 from page_code import blank_verdict
 
 TALK, SCHEMES = "11_compute_first_talk_later", "11b_four_schemes_and_three_equations"
+FURTHER = "11d_more_on_schemes_and_messages"
 IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_function\n"
 WAIT, NONE = "cuda.syncthreads()", "pass"
 ONCE = "(launch + trip + level)"
@@ -39,11 +40,11 @@ RESIDENT = "132 * min(65536 // registers, 2048)"
         (SCHEMES, "steps_per_launch", ("B // (r * S)",), "wrong", "both of its sides"),
         (SCHEMES, "steps_per_launch", ("B // (2 * r)",), "wrong", "several of them"),
         (SCHEMES, "steps_per_launch", ("B // (2 * S)",), "wrong", "How many points"),
-        (SCHEMES, "repeats", ("T / (T - 2 * r * S * k)",), "right", ""),
-        (SCHEMES, "repeats", ("T / (T - r * S * k)",), "wrong", "two ends"),
-        (SCHEMES, "repeats", ("1 - 2 * r * S * k / T",), "wrong", "over"),
-        (SCHEMES, "repeats", ("2 * r * S * k / T",), "wrong", "margin"),
-        (SCHEMES, "repeats", ("T / (T - 2 * r * k)",), "wrong", "several substeps"),
+        (FURTHER, "repeats", ("T / (T - 2 * r * S * k)",), "right", ""),
+        (FURTHER, "repeats", ("T / (T - r * S * k)",), "wrong", "two ends"),
+        (FURTHER, "repeats", ("1 - 2 * r * S * k / T",), "wrong", "over"),
+        (FURTHER, "repeats", ("2 * r * S * k / T",), "wrong", "margin"),
+        (FURTHER, "repeats", ("T / (T - 2 * r * k)",), "wrong", "several substeps"),
         (SCHEMES, "steps_per_launch", ("B / (2 * r * S)",), "wrong", "Only whole steps"),
         (SCHEMES, "points_per_wave", (BLOCKS, POINTS), "right", ""),
         (SCHEMES, "points_per_wave", (FIT, POINTS), "wrong", "so many threads"),

@@ -1,4 +1,4 @@
-"""The blanks of lessons 10 and 10b: right answers pass, likely mistakes are told."""
+"""The blanks of lessons 10 to 10c: right answers pass, likely mistakes are told."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from page_code import blank_verdict
 
 CHAPTERS = Path(__file__).parents[2] / "chapters"
 PRODUCT, KRYLOV = "10_a_matrix_product_shaped_like_its_matrix", "10b_krylov_on_a_gpu"
+MORE = "10c_more_on_implicit_solvers"
 IMPORTS = (
     "import numpy as np\nfrom dgbook.hdg.blocks import face_columns\n"
     "from dgbook.page import Task, check, check_function\n"
@@ -62,9 +63,9 @@ READ, PART = "side_by_side[b * m + j, t]", "X[columns[l, b], j, c]"
         (KRYLOV, "take_off", ("h[j] * V[j, i]",), "right", "all 20 values"),
         (KRYLOV, "take_off", ("h[j] * V[j, i - 1]",), "stopped", ""),
         (KRYLOV, "take_off", ("-h[j] * V[j, i]",), "wrong", "Part j times"),
-        (KRYLOV, "take_off_existing", ("progress[0]",), "right", "all 20 values"),
-        (KRYLOV, "take_off_existing", ("h.size",), "wrong", "do not exist yet"),
-        (KRYLOV, "take_off_existing", ("progress[0] - 1",), "wrong", "of `w` are wrong"),
+        (MORE, "take_off_existing", ("progress[0]",), "right", "all 20 values"),
+        (MORE, "take_off_existing", ("h.size",), "wrong", "do not exist yet"),
+        (MORE, "take_off_existing", ("progress[0] - 1",), "wrong", "of `w` are wrong"),
         (KRYLOV, "jacobi", ("np.linalg.inv(values[:, 0])",), "right", "all 12 values"),
         (KRYLOV, "jacobi", ("np.linalg.inv(values[:, 1])",), "wrong", ""),
         (KRYLOV, "jacobi", ("np.linalg.inv(values[0])",), "wrong", ""),
@@ -82,7 +83,6 @@ def test_answers(tmp_path, lesson, name, answers, kind, words) -> None:
 
 TOLD = {
     "take_off": "h[j] * V[j, i]",
-    "take_off_existing": "`progress[0]`",
     "jacobi": "np.linalg.inv(values[:, 0])",
 }
 """Answers in folded texts."""

@@ -1,4 +1,4 @@
-"""The kernels of lessons 10 and 10b as machine code: what the simulator runs, a GPU takes too."""
+"""The kernels of lessons 10 to 10c as machine code: what the simulator runs, a GPU takes too."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dgbook.check.compile import compile
 
 CHAPTERS = Path(__file__).parents[2] / "chapters"
 PRODUCT, KRYLOV = "10_a_matrix_product_shaped_like_its_matrix", "10b_krylov_on_a_gpu"
+MORE = "10c_more_on_implicit_solvers"
 HEADER = (
     "import numpy as np\nfrom dgbook.hdg.blocks import face_columns\n"
     "from dgbook.page import Task, check, check_function\n"
@@ -27,7 +28,7 @@ WORDS = {"step_4": 8 * 20, "dots": 8}
 def lessons(tmp_path_factory) -> dict[str, dict]:
     """What the task cell and the kernels of each lesson define."""
     found = {}
-    for name in (PRODUCT, KRYLOV):
+    for name in (PRODUCT, KRYLOV, MORE):
         cells = json.loads((CHAPTERS / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
         code = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
         text = HEADER + next(s for s in code if s.startswith("# @title Make the task"))
@@ -44,7 +45,8 @@ def lessons(tmp_path_factory) -> dict[str, dict]:
 @pytest.mark.parametrize(
     ("lesson", "name"),
     [
-        *((PRODUCT, f"step_{n}_solution") for n in range(1, 6)),
+        *((PRODUCT, f"step_{n}_solution") for n in range(1, 5)),
+        (MORE, "step_5_solution"),
         (KRYLOV, "dots_solution"),
     ],
 )

@@ -69,7 +69,7 @@ def test_there_are_five_papers():
 
 @pytest.mark.parametrize(("paper", "item"), ITEMS, ids=NAMES)
 def test_every_item_is_well_formed(paper, item):
-    assert item.kind in KINDS and re.fullmatch(r"([1-9]|1[01])b?", str(item.chapter))
+    assert item.kind in KINDS and re.fullmatch(r"([1-9]|1[01])[bcd]?", str(item.chapter))
     assert len(item.title.split()) >= 3 and not item.title.endswith(".")
     assert item.state in ("runs", "cannot", "not yet")
     assert (item.state == "cannot") == bool(item.obstacle)

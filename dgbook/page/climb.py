@@ -131,34 +131,6 @@ def step(record: Record, below: str, rung: str, counters: Mapping[str, str]) -> 
     return table(rows, ["before → after", *HEADS], head)
 
 
-def moved(record: Record, steps: Iterable[tuple[str, str, str, str]], caption: str) -> Table:
-    """What a counter said before and after each step.
-
-    Parameters
-    ----------
-    record : Record
-    steps : iterable of (str, str, str, str)
-        The rung below, the rung itself, the counter's name and what the table calls it. The name is
-        one of `dgbook.lab.profile.COUNTS` per degree of freedom, one of `SUMS` of these or, with
-        "%" behind it, one of `COUNTERS`.
-    caption : str
-    """
-    rows = []
-    for below, rung, counter, words in steps:
-        cells = []
-        for case in CASES:
-            pair = rows_of(record, *case, [below, rung])
-            kind = "counters" if counter.endswith("%") else "counts"
-            if len(pair) < 2 or any(kind not in row for row in pair):
-                cells.append(None)
-                continue
-            names = SUMS.get(counter, (counter.rstrip("%"),))
-            before, after = (sum(row[kind][name] for name in names) for row in pair)
-            cells.append(f"{_short(before)} → {_short(after)}")
-        rows.append([f"{rung}: {words}", *cells])
-    return table(rows, ["rung: counter", *HEADS], f"{caption}, RECORDED {record.source}")
-
-
 def difference(edits: Iterable[tuple[str, str]]) -> Shown:
     """What a rung in CUDA C++ changes: lines of the rung below with -, its own with +.
 
@@ -193,14 +165,10 @@ def _efficiency(row: Mapping[str, Any]) -> str:
 
 def _said(row: Mapping[str, Any], kind: str, names: Sequence[str]) -> str:
     """Two or three digits of the sum of some counters."""
-    return _short(sum(row[kind][name] for name in names))
+    value = sum(row[kind][name] for name in names)
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _both(pair: Sequence[Mapping[str, Any]], said: Callable[..., str]) -> str | None:
     """Before and after a step; nothing where a rung is missing."""
     return " → ".join(said(row) for row in pair) if len(pair) == 2 else None
-
-
-def _short(value: float) -> str:
-    """Two or three digits."""
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"

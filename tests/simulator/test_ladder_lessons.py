@@ -18,7 +18,7 @@ BANKS = "# @title Make the task of banks"
 REFERENCE, KERNELS = "# @title Make the task, and", "# @title Make the tasks for kernels"
 # Function: its lesson, what stands in place of each blank, the folded cells that it needs.
 BLANKS = {
-    "place": (NUMBA, {"return ...": "return 6 * (k * Np + n) + q"}, ()),
+    "place": (MORE, {"return ...": "return 6 * (k * Np + n) + q"}, ()),
     "brackets": (NUMBA, {"- ...)": "- E[:, j] @ D[k])"}, (REFERENCE,)),
     "curl": (
         NUMBA,

@@ -127,7 +127,7 @@ def step(record: Record, below: str, rung: str, counters: Mapping[str, str]) -> 
             said = partial(_said, kind=kind, names=names)
             cells.append(_both(pair, said) if known else None)
         rows.append([words, *cells])
-    head = f"From {below} to {rung}, RECORDED {record.source}"
+    head = f"Before: {below}. After: {rung}. RECORDED {record.source}"
     return table(rows, ["before → after", *HEADS], head)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -90,37 +91,44 @@ def rates(record: Record, names: Sequence[str], caption: str) -> Table:
     rows = []
     for name in names:
         found = [rows_of(record, *case, [name]) for case in CASES]
-        rows.append([name, *(_rate(record, row[0]) if row else None for row in found)])
+        cells = [
+            f"{_three(_rate(record, *one))} ({_efficiency(*one)} %)" if one else None
+            for one in found
+        ]
+        rows.append([name, *cells])
     head = f"{caption}: GDOF/s (percent of the floor), RECORDED {record.source}"
     return table(rows, ["rung", *HEADS], head)
 
 
-def moved(record: Record, steps: Iterable[tuple[str, str, str, str]], caption: str) -> Table:
-    """What a counter said before and after each step.
+def step(record: Record, below: str, rung: str, counters: Mapping[str, str]) -> Table:
+    """What a step of the ladder gained, and what counters said before and after it.
 
     Parameters
     ----------
     record : Record
-    steps : iterable of (str, str, str, str)
-        The rung below, the rung itself, the counter's name and what the table calls it. The name is
-        one of `dgbook.lab.profile.COUNTS` per degree of freedom, one of `SUMS` of these or, with
-        "%" behind it, one of `COUNTERS`.
-    caption : str
+    below, rung : str
+        The rung before the step, and the one after it.
+    counters : mapping of str to str
+        Names of counters, and what the table calls them. A name is one of
+        `dgbook.lab.profile.COUNTS` per degree of freedom, one of `SUMS` of these or, with "%"
+        behind it, one of `COUNTERS`.
     """
-    rows = []
-    for below, rung, counter, words in steps:
+    pairs = [rows_of(record, *case, [below, rung]) for case in CASES]
+    rows = [
+        ["GDOF/s", *(_both(pair, lambda row: _three(_rate(record, row))) for pair in pairs)],
+        ["percent of the floor", *(_both(pair, _efficiency) for pair in pairs)],
+    ]
+    for counter, words in counters.items():
+        kind = "counters" if counter.endswith("%") else "counts"
+        names = SUMS.get(counter, (counter.rstrip("%"),))
         cells = []
-        for case in CASES:
-            pair = rows_of(record, *case, [below, rung])
-            kind = "counters" if counter.endswith("%") else "counts"
-            if len(pair) < 2 or any(kind not in row for row in pair):
-                cells.append(None)
-                continue
-            names = SUMS.get(counter, (counter.rstrip("%"),))
-            before, after = (sum(row[kind][name] for name in names) for row in pair)
-            cells.append(f"{_short(before)} → {_short(after)}")
-        rows.append([f"{rung}: {words}", *cells])
-    return table(rows, ["rung: counter", *HEADS], f"{caption}, RECORDED {record.source}")
+        for pair in pairs:
+            known = all(kind in row for row in pair)
+            said = partial(_said, kind=kind, names=names)
+            cells.append(_both(pair, said) if known else None)
+        rows.append([words, *cells])
+    head = f"Before: {below}. After: {rung}. RECORDED {record.source}"
+    return table(rows, ["before → after", *HEADS], head)
 
 
 def difference(edits: Iterable[tuple[str, str]]) -> Shown:
@@ -140,12 +148,27 @@ def difference(edits: Iterable[tuple[str, str]]) -> Shown:
     return Shown("the difference", "\n".join(lines) + "\n", "diff")
 
 
-def _rate(record: Record, row: Mapping[str, Any]) -> str:
-    """Three digits of the rate, and the efficiency."""
-    rate = recorded(record, row, "GDOF/s").value
-    return f"{rate:.{max(0, 2 - int(math.log10(rate)))}f} ({100 * row['efficiency']:.0f} %)"
+def _rate(record: Record, row: Mapping[str, Any]) -> float:
+    """Billions of degrees of freedom per second."""
+    return float(recorded(record, row, "GDOF/s").value)
 
 
-def _short(value: float) -> str:
-    """Two or three digits."""
+def _three(rate: float) -> str:
+    """Three digits."""
+    return f"{rate:.{max(0, 2 - int(math.log10(rate)))}f}"
+
+
+def _efficiency(row: Mapping[str, Any]) -> str:
+    """Percent of the floor."""
+    return f"{100 * row['efficiency']:.0f}"
+
+
+def _said(row: Mapping[str, Any], kind: str, names: Sequence[str]) -> str:
+    """Two or three digits of the sum of some counters."""
+    value = sum(row[kind][name] for name in names)
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+
+
+def _both(pair: Sequence[Mapping[str, Any]], said: Callable[..., str]) -> str | None:
+    """Before and after a step; nothing where a rung is missing."""
+    return " → ".join(said(row) for row in pair) if len(pair) == 2 else None

@@ -50,23 +50,27 @@ def test_rates_have_a_dash_where_a_rung_is_missing():
 
 
 def test_what_moved():
-    steps = [
-        ("layout", "algebra", "FMA", "multiply-adds"),
-        ("padding", "u stays", "L2", "bytes"),
-        ("fusion", "register tile", "warps%", "warps"),
-    ]
-    text = str(climb.moved(RECORD, steps, "Moved"))
+    text = str(climb.step(RECORD, "layout", "algebra", {"FMA": "multiply-adds"}))
     assert "117 → 66" in text and "519 → 298" in text and "RECORDED" in text
-    assert text.count("–") == 2  # at N = 7 there is no such rung
-    assert "96 → 53" in text
+    rows = [RECORD.row(rung=r, order=3, dtype="float32") for r in ("layout", "algebra")]
+    rates = [f"{row['dofs'] / row['seconds_median'] / 1e9:.1f}" for row in rows]
+    assert " → ".join(rates) in text
+    assert " → ".join(f"{100 * row['efficiency']:.0f}" for row in rows) in text
+    text = str(climb.step(RECORD, "fusion", "register tile", {"warps%": "warps"}))
+    assert "96 → 53" in text and "–" not in text
 
 
-def test_without_counters_there_is_nothing_to_tell():
+def test_a_rung_that_is_missing_has_dashes():
+    text = str(climb.step(RECORD, "padding", "u stays", {"L2": "bytes"}))
+    assert text.count("–") == 2 * 3  # at N = 7 there is no such rung
+
+
+def test_without_counters_rates_are_left():
     record = copy.deepcopy(RECORD)
     for row in record.rows:
         row.pop("counts", None)
-    shown = str(climb.moved(record, [("layout", "algebra", "FMA", "x")], "Moved"))
-    assert shown.count("–") == len(climb.CASES)
+    shown = str(climb.step(record, "layout", "algebra", {"FMA": "x"}))
+    assert shown.count("–") == len(climb.CASES) and "35.2 → 44.0" in shown
 
 
 def test_a_difference_has_both_sides():

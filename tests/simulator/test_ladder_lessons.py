@@ -1,4 +1,4 @@
-"""The blanks of lessons 6 and 6b: blank as printed, right as solved, and wrong answers told."""
+"""The blanks of lessons 6, 6b and 6c: blank as printed, right as solved, and wrong answers told."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from dgbook.lab.lesson import turned
 
 NUMBA = CHAPTERS / "06_the_same_operator_today.ipynb"
 CUDA = CHAPTERS / "06b_wide_loads_and_tensor_cores.ipynb"
+MORE = CHAPTERS / "06c_more_rungs_of_the_ladder.ipynb"
 FRAGMENTS, MMA = "# @title Make the tasks of fragments", "@jit(device=True)\ndef mma("
 SPLIT, CUT = "# @title Split numbers", "# @title Make a tensor core"
-LOADS, BITS = "# @title Make the tasks of loads", "# @title Make a number with 11 bits"
+LOADS, BITS = "# @title Make the task of loads", "# @title Make a number with 11 bits"
+BANKS = "# @title Make the task of banks"
 REFERENCE, KERNELS = "# @title Make the task, and", "# @title Make the tasks for kernels"
 # Function: its lesson, what stands in place of each blank, the folded cells that it needs.
 BLANKS = {
-    "place": (NUMBA, {"return ...": "return 6 * (k * Np + n) + q"}, ()),
+    "place": (MORE, {"return ...": "return 6 * (k * Np + n) + q"}, ()),
     "brackets": (NUMBA, {"- ...)": "- E[:, j] @ D[k])"}, (REFERENCE,)),
     "curl": (
         NUMBA,
@@ -26,7 +28,7 @@ BLANKS = {
     "curls": (NUMBA, {"Idx.x, ...": "Idx.x, 2 * cuda.blockIdx.x"}, (REFERENCE, KERNELS)),
     "along_edges": (NUMBA, {"return ...": "return beta - alpha"}, ("# @title Make the task of",)),
     "loads_per_round": (CUDA, {"e * ...": "e * 3"}, (LOADS,)),
-    "first_vector": (CUDA, {"return ...": "return i // 20 * distance"}, (LOADS,)),
+    "first_vector": (MORE, {"return ...": "return i // 20 * distance"}, (BANKS,)),
     "product": (
         CUDA,
         {"D[..., ...]": "D[t + 4 * q, g]", "8 * h, ...]": "8 * h, 2 * t + j]"},

@@ -46,10 +46,11 @@ gpu: .venv/made
 	$(RUN) -m pytest tests/gpu/test_gpu_basics.py  # it takes times: alone
 	$(RUN) -m dgbook bench machine
 	$(RUN) -m dgbook bench linear
-	$(RUN) -m dgbook bench linear --every-plan --orders 3..4 --dtypes float32
+	$(RUN) -m dgbook bench linear plans --orders 3..4 --dtypes float32
+	$(RUN) -m dgbook bench linear numbering --dim 3 --orders 1..3 --dtypes float32
 	$(RUN) -m dgbook tune maxwell
 	$(RUN) -m dgbook bench maxwell stage bases table2
-	$(RUN) -m dgbook bench maxwell ladder --dofs 16000000
+	$(RUN) -m dgbook bench maxwell ladder levers --dofs 16000000
 	$(RUN) -m dgbook bench maxwell sooner --dofs 2000000
 	$(RUN) -m dgbook bench maxwell factored --orders 2..7
 	$(RUN) -m dgbook bench maxwell variants --dtypes float32 --dofs 30000000

@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ import pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--kinds-once",
+        "--one-case",
         action="store_true",
-        help="of a test's cases, run the first and those with a parameter's value that is new, "
-        "where numbers, of elements and orders say, are not new",
+        help="run one case of each test that has several: the first of one test, the second of "
+        "the next, and so on",
     )
     parser.addoption(
         "--shift-seeds",
@@ -45,20 +45,12 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)  # of the tests that `-k` leaves
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--kinds-once"):
+    if not config.getoption("--one-case"):
         return
-    seen: set[tuple[str, ...]] = set()
-    chosen, others = [], []
+    cases: dict[str, list[pytest.Item]] = {}
     for item in items:
-        test = item.nodeid.partition("[")[0]
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        # By their texts, since arrays are not hashable.
-        kinds = {(test, name, repr(value)) for name, value in parameters.items() if _tells(value)}
-        (others if kinds | {(test,)} <= seen else chosen).append(item)
-        seen |= kinds | {(test,)}
+        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    # Another place from test to test, so that all precisions and kinds of settings are met.
+    chosen = [of_test[place % len(of_test)] for place, of_test in enumerate(cases.values())]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
-    config.hook.pytest_deselected(items=others)
-
-
-def _tells(value: object) -> bool:
-    return isinstance(value, bool) or not isinstance(value, Real)

@@ -144,7 +144,8 @@ BY_FILE = ("--dist", "loadfile")
 # how many registers a kernel takes that the tuner may choose, capability 9.0, which Colab has not,
 # and solvers, which stand between kernels and callers. A coarse level waits for compiled cores.
 LEFT_OUT_BY_COLAB = (
-    *("rejected", "lesson", "likely_mistakes", "what_a_gpu_wants", "test_cuda", "in_cuda", "nvcc"),
+    *("rejected", "lesson", "likely_mistakes", "what_a_gpu_wants", "nvcc"),
+    *("test_cuda", "in_cuda", "-cuda", "[cuda"),
     *("operations_are", "products_are", "of_the_products", "meets_three_times", "each_rung"),
     *("stay_in_registers", "fits_the_machine", "9.0", "solver", "coarse_level"),
 )
@@ -153,10 +154,7 @@ NOT_SIMULATED_BY_COLAB = ("test_maxwell_paper.py", "test_maxwell_ladder.py")
 
 
 def colab(runner: Runner) -> Outcome:
-    """The kernels' tests once more, with the versions that Colab has: a subset, each test once.
-
-    Tests that stay run in few combinations (`--kinds-once`).
-    """
+    """The kernels' tests once more, with the versions that Colab has: a subset, a case of each."""
     if runner.run(*made(".venv-colab/made")) != 0:
         return Outcome(failed=1, note="not installed")
     unavailable = COLAB / "unavailable"
@@ -166,7 +164,7 @@ def colab(runner: Runner) -> Outcome:
     runner.environment["NUMBA_CACHE_DIR"] = str(COLAB / "compiled")
     python = COLAB / "bin" / "python"
     ignored = [f"--ignore=tests/simulator/{name}" for name in NOT_SIMULATED_BY_COLAB]
-    fewer = ("--kinds-once", *ignored, "-k", f"not ({' or '.join(LEFT_OUT_BY_COLAB)})")
+    fewer = ("--one-case", *ignored, "-k", f"not ({' or '.join(LEFT_OUT_BY_COLAB)})")
     part = pytest("colab", "tests/simulator", "tests/compile", *fewer, *SPREAD, python=python)
     return part(runner)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -86,16 +87,19 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `bench`."""
     add_tune_arguments(parser)
     parser.add_argument(
+        "what",
+        nargs="?",
+        default="stage",
+        choices=("stage", "plans", "numbering"),
+        help="the record that is made, under linear/: operators, stages and rivals; the fused "
+        "stage under all plans; or with its elements in several orders",
+    )
+    parser.add_argument(
         "--paths",
         nargs="+",
         default=measure.MEASURED,
         choices=measure.MEASURED,
-        help="what to time",
-    )
-    parser.add_argument(
-        "--every-plan",
-        action="store_true",
-        help="time the fused stage under all plans instead, into the record linear/plans",
+        help="what linear/stage times",
     )
     parser.add_argument("--out", help="folder for the record; chapters/records if not given")
 
@@ -110,19 +114,16 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def bench(arguments: argparse.Namespace) -> None:
-    """Measure the operators, a stage by either path, and its rivals; write a record."""
+    """Measure what a record holds, and write it."""
     device = find_device("cuda")
     session = Session(device, ceilings(device))
-    rows = (
-        row
-        for solver in _solvers(arguments, device)
-        for row in (
-            measure.under_every_plan(solver, session.ceiling)
-            if arguments.every_plan
-            else measure.measured(solver, session.ceiling, arguments.paths)
-        )
-    )
-    name = "linear/plans" if arguments.every_plan else "linear/stage"
+    make = {
+        "stage": partial(measure.measured, paths=arguments.paths),
+        "plans": measure.under_every_plan,
+        "numbering": measure.numberings,
+    }[arguments.what]
+    rows = (row for s in _solvers(arguments, device) for row in make(s, session.ceiling))
+    name = f"linear/{arguments.what}"
     here = records.environment(device)
     measuring.write_record(name, here, session, rows, measure.line, arguments.out)
 

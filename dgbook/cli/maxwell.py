@@ -140,7 +140,8 @@ def add_tune_arguments(parser: argparse.ArgumentParser) -> None:
 def bench(arguments: argparse.Namespace) -> None:
     """Measure Maxwell's operator on this GPU and write records."""
     orders = dict.fromkeys(measure.RECORDS, arguments.orders)
-    orders["ladder"] = [order for order in ladder.ORDERS if order in arguments.orders]
+    climbed = [order for order in ladder.ORDERS if order in arguments.orders]
+    orders |= {"ladder": climbed, "levers": climbed}
     measuring.bench(arguments, "maxwell", measure.RECORDS, arguments.dofs, orders)
 
 

@@ -198,6 +198,31 @@ def rungs(order: int, dtype: str, device: Device, tensor: FusedPlan | None = Non
     return found
 
 
+def levers(order: int, dtype: str, device: Device) -> list[Rung]:
+    """What the rung "register tile" changes, each alone: from fusion's plan to the tile's.
+
+    Parameters
+    ----------
+    order : int
+    dtype : str
+    device : Device
+        What plans are for.
+    """
+    one = default_plan(FusedShape(order, dtype))
+    tile = choose(FusedPlan, FusedShape(order, dtype, materials=True), device, "numba")
+    outputs = {"elements_inline": tile.elements_inline, "nodes_inline": tile.nodes_inline}
+    columns = {"unroll": tile.unroll}
+    plans = {
+        "fusion": one,
+        "rows per block": replace(one, rows=tile.rows),
+        "outputs per thread": replace(one, **outputs),
+        "columns per round": replace(one, **columns),
+        "outputs and columns": replace(one, **outputs, **columns),
+        "register tile": tile,
+    }
+    return [Rung(name, "mesh", plan) for name, plan in plans.items()]
+
+
 def spellings(shape: FusedShape) -> Iterator[tuple[str, tuple, dict[str, str]]]:
     """Rungs in CUDA C++ with one plan: name, edits and macros.
 

@@ -20,7 +20,7 @@ from dgbook.linear.cost import Cost, costs
 from dgbook.linear.plan import Plan
 from dgbook.linear.problem import System, advection, wave
 from dgbook.linear.solver import Solver
-from dgbook.mesh import Mesh, box
+from dgbook.mesh import Mesh, along_a_curve, box, renumber
 from dgbook.time import lsrk45
 
 VELOCITY = (1.0, 0.5, 0.25)
@@ -67,6 +67,29 @@ def under_every_plan(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, An
         timing = measure(fused_stage(solver, plan), solver.device)
         session = Session(solver.device, ceiling)
         yield session.row(_subject(solver, cost), "fused", "numba", plan, cost, timing)
+
+
+def numberings(solver: Solver, ceiling: Ceilings) -> Iterator[dict[str, Any]]:
+    """Rows of the fused stage on one mesh whose elements are numbered in several ways.
+
+    "numbering" says which: as they are generated, along Morton's curve, at random.
+    """
+    cost = costs(solver.shape, solver.mesh.K, solver.system, solver.operator.flux)["fused"]
+    session = Session(solver.device, ceiling)
+    orders = {
+        "generated": np.arange(solver.mesh.K),
+        "curve": along_a_curve(solver.mesh),
+        "random": np.random.default_rng(0).permutation(solver.mesh.K),
+    }
+    for name, order in orders.items():
+        numbered = on_mesh(
+            renumber(solver.mesh, order), solver.system, solver.element.order, solver.dtype,
+            solver.device,
+        )  # fmt: skip
+        timing = measure(fused_stage(numbered, numbered.plan), solver.device)
+        subject = _subject(numbered, cost)
+        row = session.row(subject, "fused", "numba", numbered.plan, cost, timing)
+        yield row | {"numbering": name}
 
 
 def line(row: dict[str, Any], device: Device) -> str:
@@ -151,8 +174,12 @@ def solver_of(dim: int, name: str, order: int, dofs: int, dtype: str, device: De
     system = system_of(name, dim)
     in_a_cell = system.n * space_dimension(dim, order) * math.factorial(dim)
     cells = max(1, round((dofs / in_a_cell) ** (1 / dim)))
-    mesh = mesh_of((cells,) * dim, name)
-    return Solver(mesh, order, system, "upwind", boundary_of(name), dtype, device)
+    return on_mesh(mesh_of((cells,) * dim, name), system, order, dtype, device)
+
+
+def on_mesh(mesh: Mesh, system: System, order: int, dtype: str, device: Device) -> Solver:
+    """A solver of a system with the upwind flux."""
+    return Solver(mesh, order, system, "upwind", boundary_of(system.name), dtype, device)
 
 
 def mesh_of(cells: tuple[int, ...], name: str) -> Mesh:

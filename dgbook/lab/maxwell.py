@@ -653,17 +653,37 @@ def ladder_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
     """
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
     tensor = best_tensor_plan(operator, session.device)
+    program = "from dgbook.lab.maxwell import FusedPlan, launch_rungs as f; "
+    program += f"f{order, dtype, dofs, tensor}"
     rungs = ladder.rungs(order, dtype, session.device, tensor)
-    cost, subject = costs(order, operator.mesh.K, dtype)["fused"], subject_of(operator)
+    yield from rung_rows(rungs, operator, session, "ladder", program)
+    yield from graph_rows(order, dtype, session)
+
+
+def levers_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
+    """Rows of the record maxwell/levers: what each part of the rung "register tile" does alone.
+
+    Like those of maxwell/ladder, of `dgbook.lab.ladder.levers`; "rung" says which.
+    """
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    program = f"from dgbook.lab.maxwell import launch_levers as f; f{order, dtype, dofs}"
+    rungs = ladder.levers(order, dtype, session.device)
+    yield from rung_rows(rungs, operator, session, "levers", program)
+
+
+def rung_rows(
+    rungs: list[ladder.Rung], operator: reference.Operator, session: Session, path: str,
+    program: str,
+) -> Rows:  # fmt: skip
+    """A row per rung, with counters of what `program` launches: a stage of each in this order."""
+    element, dtype = operator.element, operator.lift.dtype.name
+    cost, subject = costs(element.order, operator.mesh.K, dtype)["fused"], subject_of(operator)
     rows = []
     for rung, launcher, stage in rung_stages(rungs, operator, session.device):
         timing = measure(session.device.capture(stage), session.device)
-        row = session.row(subject, "ladder", rung.language, launcher.plan, cost, timing)
+        row = session.row(subject, path, rung.language, launcher.plan, cost, timing)
         rows.append(row | {"rung": rung.name})
-    program = "from dgbook.lab.maxwell import FusedPlan, launch_rungs as f; "
-    program += f"f{order, dtype, dofs, tensor}"
     yield from launch_sums(rows, program, [rung.launches for rung in rungs])
-    yield from graph_rows(order, dtype, session)
 
 
 def rung_stages(
@@ -688,6 +708,14 @@ def launch_rungs(order: int, dtype: str, dofs: int, tensor: FusedPlan | None) ->
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
     rungs = ladder.rungs(order, dtype, device, tensor)
     launch_counted([stage for _, _, stage in rung_stages(rungs, operator, device)])
+
+
+def launch_levers(order: int, dtype: str, dofs: int) -> None:
+    """Launch a stage by each lever, once to warm up and once counted."""
+    device = find_device("cuda")
+    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
+    levers = ladder.levers(order, dtype, device)
+    launch_counted([stage for _, _, stage in rung_stages(levers, operator, device)])
 
 
 def best_tensor_plan(operator: reference.Operator, device: Device) -> FusedPlan | None:
@@ -733,6 +761,7 @@ RECORDS = {
     "counters": counters_record,
     "error": error_record,
     "ladder": ladder_record,
+    "levers": levers_record,
     "sooner": sooner.sooner_record,
     "factored": factored.factored_record,
 }

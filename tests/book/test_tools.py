@@ -94,8 +94,8 @@ def test_alone(): pass
 """
 
 
-def test_fewer_cases_still_have_all_kinds(tmp_path: Path) -> None:
-    """Names, pairs and flags once each; of numbers alone the first."""
+def test_one_case_is_another_from_test_to_test(tmp_path: Path) -> None:
+    """The first of the first test, the second of the second, and of one case that one."""
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
     (tmp_path / "test_a.py").write_text(CASES)
     command = [sys.executable, "-m", "pytest", "-q", "--collect-only", str(tmp_path)]
@@ -107,14 +107,7 @@ def test_fewer_cases_still_have_all_kinds(tmp_path: Path) -> None:
         return [n.partition("::test_")[2] for n in lines.stdout.splitlines() if "::test_" in n]
 
     assert len(cases()) == 5 + 4 + 1
-    assert cases("--kinds-once") == [
-        "kernel[a-1-cc0]",
-        "kernel[b-2-cc2]",
-        "kernel[a-3-cc3]",
-        "sizes[1-True]",
-        "sizes[1-False]",
-        "alone",
-    ]
+    assert cases("--one-case") == ["kernel[a-1-cc0]", "sizes[1-False]", "alone"]
 
 
 SEEDED = """
@@ -444,7 +437,7 @@ def benches() -> list[tuple[str, argparse.Namespace]]:
 def names_of(family: str, options: argparse.Namespace) -> list[str]:
     """The records that a `bench` writes."""
     if family == "linear":
-        return ["linear/plans" if options.every_plan else "linear/stage"]
+        return [f"linear/{options.what}"]
     return [f"{family}/{what}" for what in getattr(options, "what", ["probes"])]
 
 

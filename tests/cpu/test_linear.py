@@ -686,14 +686,17 @@ def test_a_record_is_measured_and_written(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "ceilings", lambda _: stopped_clock.CEILING)
     monkeypatch.setattr(records, "environment", lambda _: here)
     options = f"--dim 1 --orders 1 --dtypes float32 --dofs 8 --out {tmp_path}".split()
-    for more, name in (("--paths split fused", "stage"), ("--every-plan", "plans")):
-        assert main(["bench", "linear", *options, *more.split()]) == 0
+    for name, more in (("stage", "--paths split fused"), ("plans", ""), ("numbering", "")):
+        assert main(["bench", "linear", name, *options, *more.split()]) == 0
         rows = records.load(f"linear/{name}", tmp_path).rows
         *lines, last = capsys.readouterr().out.splitlines()
         assert len(lines) == len(rows) and all("LIVE" in line for line in lines)
         assert last.startswith(f"written: {tmp_path}")
         if name == "stage":
             assert [row["path"] for row in rows] == ["split", "fused"]
+        elif name == "numbering":
+            assert [row["numbering"] for row in rows] == ["generated", "curve", "random"]
+            assert len({row["floor_seconds"] for row in rows}) == 1
         else:
             plans = [row["plan"] for row in rows]
             assert len(plans) > 1 and all(plans.count(plan) == 1 for plan in plans)

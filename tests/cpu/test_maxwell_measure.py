@@ -215,6 +215,25 @@ def test_the_ladder(monkeypatch):
     ]
 
 
+def test_levers_lead_from_one_plan_to_the_other(monkeypatch):
+    """Each alone changes what it is called; the last is the register tile's plan."""
+    one, tile = FusedPlan("numba", 4, 1, 1), FusedPlan("numba", 2, 2, 1, 4)
+    monkeypatch.setattr(ladder, "default_plan", lambda _: one)
+    monkeypatch.setattr(ladder, "choose", lambda *_: tile)
+    monkeypatch.setattr(measuring, "counters", lambda _, metrics: [dict.fromkeys(metrics, 1.0)] * 6)
+    rows = list(measuring.each_part(measure.levers_record, [1], ["float32"], 144, SESSION))
+    records.validate(stopped_clock.content("maxwell/levers", rows))
+    plans = {row["rung"]: FusedPlan(**row["plan"]) for row in rows}
+    assert plans == {
+        "fusion": one,
+        "rows per block": FusedPlan("numba", 2, 1, 1),
+        "outputs per thread": FusedPlan("numba", 4, 2, 1),
+        "columns per round": FusedPlan("numba", 4, 1, 1, 4),
+        "outputs and columns": FusedPlan("numba", 4, 2, 1, 4),
+        "register tile": tile,
+    }
+
+
 def test_the_ladder_where_nobody_may_count(monkeypatch, capsys):
     def refuse(*_):
         raise RuntimeError("no permission")
@@ -232,7 +251,9 @@ def test_rungs_are_launched_in_their_order(monkeypatch):
     rung = ladder.Rung("fusion", "mesh", FusedPlan("numba", 2, 1, 1))
     monkeypatch.setattr(ladder, "rungs", lambda *_: [rung, ladder.Rung("layout", "vectors")])
     measure.launch_rungs(1, "float32", 144, None)
-    assert len(launched) == 2
+    monkeypatch.setattr(ladder, "levers", lambda *_: [rung])
+    measure.launch_levers(1, "float32", 144)
+    assert len(launched) == 3
     for stage in launched:
         stage()
 

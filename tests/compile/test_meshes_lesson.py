@@ -17,7 +17,9 @@ from dgbook.check.compile import compile
 from dgbook.gpu import jit
 from dgbook.gpu.kernel import Kernel
 
-LESSON = Path(__file__).parents[2] / "chapters" / "03b_meshes_on_a_gpu.ipynb"
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+LESSON = CHAPTERS / "03b_meshes_on_a_gpu.ipynb"
+FURTHER = CHAPTERS / "03c_transposes_numberings_and_instructions.ipynb"
 HEADER = "from numpy import float32\nfrom dgbook.gpu import cuda, jit\nWAYS = 32\n"
 NAMES = ("volume", "upwind", "rows", "stage")
 
@@ -68,7 +70,7 @@ def test_solutions_are_single_precision(solutions, name, N, E, cc) -> None:
 
 def test_three_ways_let_the_compiler_unroll(solutions, tmp_path) -> None:
     """Of the lift's 40 multiply-adds, eight are written out, or all; 22 others always are."""
-    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
+    cells = json.loads(FURTHER.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells]
     (source,) = (s for s in sources if "\nvariants = {" in s)
     space: dict = {}

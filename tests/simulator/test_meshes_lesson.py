@@ -17,7 +17,9 @@ from dgbook.gpu.source import load
 from dgbook.mesh import box
 from dgbook.page import Task, check, check_function
 
-LESSON = Path(__file__).parents[2] / "chapters" / "03b_meshes_on_a_gpu.ipynb"
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+LESSON = CHAPTERS / "03b_meshes_on_a_gpu.ipynb"
+FURTHER = CHAPTERS / "03c_transposes_numberings_and_instructions.ipynb"
 STEPS = {"volume": 4, "upwind": 5, "rows": 8, "stage": 8}
 BLANKS = ("volume", "upwind", "stage")
 # The cells behind this one run kernels at degree 3 and the aeroplane at degree 1.
@@ -264,13 +266,28 @@ def named(source: str, names: tuple[str, ...]) -> dict:
 
 @pytest.fixture(scope="module")
 def timed() -> dict:
-    """The variants of the stage that the lesson times, and its stage in CUDA C++."""
-    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
+    """The variants of the stage that are timed, and the stage in CUDA C++."""
+    cells = json.loads(FURTHER.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
     (cell,) = (s for s in sources if "\nvariants = {" in s)
     (cpp,) = (s for s in sources if "\nCPP = " in s)
     names = ("LIFT", "COUNTED", "CONVERTED", "loops", "unsigned", "variants")
     return named(cell, names) | named(cpp, ("CPP",))
+
+
+def test_the_stage_of_which_variants_are_timed_is_the_lesson_s() -> None:
+    """The page that goes further repeats it."""
+    texts = []
+    for path in (LESSON, FURTHER):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+        (source,) = (s for s in sources if "def stage_solution(" in s)
+        texts += [
+            ast.unparse(node)
+            for node in ast.parse(source).body
+            if getattr(node, "name", "") == "stage_solution"
+        ]
+    assert len(texts) == 2 and texts[0] == texts[1]
 
 
 def test_variants_change_indices_and_no_values(lesson, timed, changed) -> None:

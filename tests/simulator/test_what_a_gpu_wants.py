@@ -1,4 +1,7 @@
-"""The blanks of "What a GPU wants", and its kernels: those that the probes measure."""
+"""The blanks of "What a GPU wants" and of the page that goes further, and their kernels.
+
+They are those that the probes measure.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,14 @@ from dgbook.lab import machine, probes, roofline
 from dgbook.lab.floor import Ceilings
 from dgbook.page import check, check_function, plot
 
-LESSON = Path(__file__).parents[2] / "chapters" / "02_what_a_gpu_wants.ipynb"
+CHAPTERS = Path(__file__).parents[2] / "chapters"
+LESSON = CHAPTERS / "02_what_a_gpu_wants.ipynb"
+FURTHER = CHAPTERS / "03c_transposes_numberings_and_instructions.ipynb"
+FROM_LESSON_3B = "## 6. "  # the page's sections before this one go on from lesson 2
 TASKS = {
     "copy_strided": "strided_task",
     "chase": "chase_task",
+    "walk_shared": "walk_task",
     "transpose": "transpose_task",
     "transpose_several": "ahead_task",
     "one_chain_of_fma": "fma_task",
@@ -32,6 +39,7 @@ TASKS = {
 MEASURED = {
     "copy_strided_solution": probes.copy_strided,
     "chase_solution": probes.chase,
+    "walk_shared_solution": probes.walk_shared,
     "copy_grid_stride": probes.copy_grid_stride,
     "copy_several": probes.make_copy_several("float32", 4),
     "transpose_solution": probes.make_transpose("float32", 0),
@@ -40,17 +48,24 @@ MEASURED = {
 }
 
 
-def lesson(path: Path) -> dict:
-    """What the lesson's cells define, all of them run."""
-    cells = json.loads(LESSON.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+def run(notebook: Path, folder: Path) -> dict:
+    """What a notebook's cells define, all of them run, or those that go on from lesson 2."""
+    sources = []
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if notebook == FURTHER and FROM_LESSON_3B in source:
+            break
+        if cell["cell_type"] == "code":
+            sources.append(source)
+    path = folder / f"{notebook.stem}.py"
     path.write_text("\n\n\n".join(sources), encoding="utf-8")
     return runpy.run_path(str(path))
 
 
 @pytest.fixture(scope="module")
 def as_it_is(tmp_path_factory) -> dict:
-    return lesson(tmp_path_factory.mktemp("lesson") / "lesson.py")
+    folder = tmp_path_factory.mktemp("lesson")
+    return run(LESSON, folder) | run(FURTHER, folder)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -83,6 +98,8 @@ def changed(as_it_is: dict, path: Path, name: str, old: str, new: str, **names):
         ("copy_strided", "x[i * stride]", "x[i + stride]", "wrong"),
         ("copy_strided", "x[i * stride]", "x[5 * i]", "wrong"),
         ("chase", "following[word]", "following[rounds]", "wrong"),
+        ("walk_shared", "lane * stride", "lane + stride", "wrong"),
+        ("walk_shared", "lane * stride", "4 * lane", "wrong"),
         ("transpose", "tile[lane, r]", "tile[to_row, to_column]", "stopped"),
         ("one_chain_of_fma", "cuda.fma(a, x, y)", "cuda.fma(x, y, a)", "wrong"),
     ],
@@ -196,8 +213,10 @@ def test_on_a_gpu_every_measurement_is_live_beside_the_record(
         monkeypatch.setattr(probes, name, lambda device, size: pretend(device, size=size))
     figures = []
     monkeypatch.setattr(plot, "show", lambda figure, alt: figures.append(figure))
-    found = lesson(tmp_path / "lesson.py")
+    found = run(LESSON, tmp_path)
     assert len(found["mine"]) == 4 and all(value for rung in found["mine"] for value in rung)
+    roof = figures[-1].axes[0]
+    run(FURTHER, tmp_path)
     # What is drawn and not measured: a chain.
     badges = [
         {text.get_text().split("  ")[0] for ax in figure.axes for text in ax.texts}
@@ -207,5 +226,5 @@ def test_on_a_gpu_every_measurement_is_live_beside_the_record(
     assert len(figures) - len(measured) == 1
     assert all("LIVE" in found for found in measured) and len(measured) == 12
     # A T4 has no tensor cores for these precisions.
-    dotted = [line for line in figures[-1].axes[0].lines if line.get_linestyle() == ":"]
+    dotted = [line for line in roof.lines if line.get_linestyle() == ":"]
     assert len(dotted) == len(tensor)

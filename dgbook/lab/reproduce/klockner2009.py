@@ -269,7 +269,7 @@ def figure11b() -> Ours:
     for row in record.select(dtype="float32", path="paper"):
         name = f"N = {row['order']}, K = {row['size']['K']}"
         rows[name] = {"GDOF/s": _rate(row) * 1e-9}
-    return Ours.recorded(record, rows, "drawn in chapter 6c")
+    return Ours.recorded(record, rows, "drawn in page 6c")
 
 
 def figure12() -> Ours:

@@ -16,7 +16,7 @@ DTYPE = "float64"  # the paper's figures
 NODE = 16  # points of a node in a diagram
 SMALL = 2**15  # points up to which a problem is small
 DRAWN = "drawn in chapters 11 and 11b"
-SHOWN = "in dgbook/swept/kernels, see chapter 11d"
+SHOWN = "in dgbook/swept/kernels, see page 11d"
 ANOTHER = "it is another GPU, and launches are recorded and replayed"
 
 

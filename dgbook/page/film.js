@@ -199,9 +199,10 @@ function (root, spec) {
     says.className = "dgf-says" + (stop ? " stop" : "");
     says.textContent = "";
     var lucky = spec.clash && spec.clash.row !== undefined && !real && end;
-    make("b", "", says, stop ? "The simulator objects. " : lucky ? "A lucky order. " :
+    make("b", "", says, stop ? "The simulator objects. " : lucky ?
+      (spec.clash.lost ? "An update is lost. " : "A lucky order. ") :
       "Line " + row.line + (label(last) ? ", " + label(last) : "") + ". ");
-    tell(says, stop ? spec.clash.says : lucky ?
+    tell(says, stop ? spec.clash.says : lucky ? spec.clash.lost ||
       "With all lanes in step nothing goes wrong here, but nothing in the kernel enforces this order." :
       capital(sentence(row, column)));
     if (stop && spec.clash.row !== undefined) { point(spec.clash); }

@@ -291,13 +291,30 @@ def _clash(log: Log, places: dict[int, tuple[int, int]]) -> dict[str, Any] | Non
     clash = log.clash
     if clash is None:
         return None
-    found: dict[str, Any] = {"says": objection(log)}
+    found: dict[str, Any] = {"says": objection(log), "lost": _lost(log)}
     if id(clash.access) in places:
         found["row"], found["column"] = places[id(clash.access)]
         found |= {"array": clash.access.array, "word": clash.access.element}
         if id(clash.other) in places:
             found["row2"], found["column2"] = places[id(clash.other)]
     return found
+
+
+def _lost(log: Log) -> str:
+    """What goes wrong with lanes in step, if two threads add to one word at once; else empty."""
+    clash = log.clash
+    if clash.access is None or clash.other is None or clash.step.path != clash.other_step.path:
+        return ""  # lanes in step come to the two accesses one after the other
+    if not isinstance(log.source.statements[clash.step.line], ast.AugAssign):
+        return ""
+    first, second = sorted((clash.other.thread, clash.access.thread), key=lambda t: t.linear)
+    far = first.block != second.block
+    theirs = who(second, log, far)
+    word = f"`{clash.access.array}[{', '.join(map(str, clash.access.index))}]`"
+    return (
+        f"{who(first, log, far)} and {theirs[0].lower() + theirs[1:]} read the same old value of "
+        f"{word}. The one that writes last overwrites what the other has added."
+    )
 
 
 def _arrays(log: Log, shown: set[ThreadId]) -> list[dict[str, Any]]:

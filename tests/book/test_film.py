@@ -38,6 +38,12 @@ def race(u, new):
     new[i] = s[(i + 1) % 4]
 
 
+@jit
+def pairs(u, new):
+    i = cuda.threadIdx.x
+    new[i // 2] += u[i]
+
+
 def made(kernel) -> str:
     return (
         film(
@@ -119,6 +125,16 @@ def test_a_race_ends_with_an_arrow_and_an_objection(page):
     page.get_by_role("button", name="lanes in step").click()
     page.locator(".dgf-film").press("End")
     assert page.locator(".dgf-says").inner_text().startswith("A lucky order.")
+
+
+def test_lanes_in_step_lose_an_update_where_two_add_to_one_word(page):
+    show(page, pairs)
+    page.get_by_role("button", name="lanes in step").click()
+    page.locator(".dgf-film").press("End")
+    assert page.locator(".dgf-says").inner_text() == (
+        "An update is lost. Thread 0 and thread 1 read the same old value of new[0]. The one that "
+        "writes last overwrites what the other has added."
+    )
 
 
 def test_nothing_is_wider_than_the_page_and_all_can_be_read(page):

@@ -69,7 +69,8 @@ class Film:
     order : {"lanes", "threads"}
         In which the player opens.
     opens_at : str
-        A piece of the line at whose first access the player opens; empty for the first line.
+        A piece of the line, or of what is said of the access, at which the player opens; empty for
+        the first line.
     short : bool
         Whether loops show their first and last round only.
     """
@@ -104,7 +105,12 @@ class Film:
         sliders = {"step": range(1, times + 1)}
         script = (files("dgbook.page") / "film.js").read_text(encoding="utf-8").strip()
         moments = [row for row, _ in spec["order"]] if spec["real"] else spec["steps"]
-        first = next(n for n, m in enumerate(moments) if self.opens_at in spec["rows"][m]["text"])
+        rows = (spec["rows"][m] for m in moments)
+        first = next(
+            n
+            for n, row in enumerate(rows)
+            if any(self.opens_at in row[k] for k in ("text", "says"))
+        )
         return assemble(
             picture, spec, sliders, first, self.alt, None, "step", 0.7, 688, script, "dg-film"
         )
@@ -155,7 +161,8 @@ def film(
         How the player opens: lanes in step, or one thread at a time. By default lanes in step,
         unless the simulator objects.
     opens_at : str
-        A piece of the line at which the player opens, by default the first.
+        A piece of the line, or of what is said of an access ("bank conflict"), at which the player
+        opens, by default the first line.
     short : bool
         Show the first and the last round of each loop only, for a film that fits a screen.
 
@@ -181,7 +188,7 @@ def film(
     inside = frozenset(changed & log.source.statements.keys())
     order = order or ("threads" if log.clash else "lanes")
     made = Film(log, groups(log, blocks), inside, " ".join(alt.split()), order, opens_at, short)
-    if not any(opens_at in row.text for row in made.rows):
+    if not any(opens_at in row.text or opens_at in _said_of(row, made) for row in made.rows):
         raise ValueError(f"opens_at = {opens_at!r}; no line that ran has this in it")
     return made
 
@@ -190,6 +197,12 @@ def style(name: str) -> str:
     """A style sheet of this package, as an element."""
     text = (files("dgbook.page") / name).read_text(encoding="utf-8").replace("DARK", _DARK)
     return f"<style>{text}</style>"
+
+
+def _said_of(row: Row, film: Film) -> str:
+    """What stands beside an access with lanes in step."""
+    asked = drawing.request_of(row, film.shown[0], ghosts=True)
+    return asked.words if asked else "not reached"
 
 
 def _spec(film: Film) -> dict[str, Any]:
@@ -219,7 +232,7 @@ def _spec(film: Film) -> dict[str, Any]:
                 "kind": row.kind,
                 "array": row.array,
                 "changed": bool(row.text) and row.line in film.changed,
-                "says": asked.words if asked else "not reached",
+                "says": _said_of(row, film),
                 "hurts": bool(asked and asked.conflict),
                 "cells": {
                     c: act.element if isinstance(act, Access) else None

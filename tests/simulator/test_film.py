@@ -288,6 +288,7 @@ def test_the_line_at_which_a_film_opens():
         return int(re.search(r'type="range"[^>]*value="(\d+)"', made)[1])
 
     assert (first(), first(opens_at="j = "), first(opens_at="total = ")) == (0, 1, 5)
+    assert (first(opens_at="sector"), first(opens_at="no conflict")) == (2, 3)
     with pytest.raises(ValueError, match="opens_at = 'lift'; no line that ran has this in it"):
         first(opens_at="lift")
 

@@ -335,7 +335,7 @@ def test_a_seed_repeats_a_grading_and_grades_are_written(graded, source, tmp_pat
     command = ["grade", "--submitted", str(submitted), "--output", str(output)]
     start = time.monotonic()
     assert tool.main([*command, "--seed", str(SEED)]) == 0
-    assert time.monotonic() - start < 60  # half of it on a machine that is free
+    assert time.monotonic() - start < 240  # 30 on a machine that is free
     assert f"--seed {SEED}" in capsys.readouterr().out
 
     drawn = _printed(output, "ada")

@@ -39,14 +39,14 @@ _TABLES = {  # left end, width, and the name; the last are all other arrays that
     "lift": (11, 9, "$L$"),
     "tables": (22, 26, "geometry, tables"),
 }
-_ARROWS = (  # phase, from where, to where, how far to the right, and the color
-    ("1", "u", ("state",), 50.5, "blue"),
-    ("2", "others", ("flux",), 58.5, "vermillion"),
-    ("2", "state", ("flux",), 50.5, "vermillion"),
-    ("3", "state", ("rates",), 53.2, "green"),
-    ("4", "flux", ("rates",), 50.5, "purple"),
-    ("5, du/dt", "rates", ("state",), 55.9, "orange"),
-    ("5, update", "state", ("new", "res"), 53.2, "orange"),
+_ARROWS = (  # phase, from where, to where, how far to the right, color, how high its number
+    ("1", "u", ("state",), 50.5, "blue", 0.65),
+    ("2", "others", ("flux",), 58.5, "vermillion", 0.5),
+    ("2", "state", ("flux",), 50.5, "vermillion", 0.5),
+    ("3", "state", ("rates",), 53.2, "green", 0.5),
+    ("4", "flux", ("rates",), 50.5, "purple", 0.75),
+    ("5, du/dt", "rates", ("state",), 55.9, "orange", 0.5),
+    ("5, update", "state", ("new", "res"), 53.2, "orange", 0.65),
 )
 _ENDS = {  # where arrows begin and end in the height of a row, from its top
     "state": ("5, update", "1", "2", "3", "5, du/dt"),
@@ -138,7 +138,6 @@ def phases(stage: Callable[[], None], alt: str) -> Player:
         alt=alt,
         play="phase",
         seconds=1.5,
-        colors=32,
     )
 
 
@@ -175,7 +174,7 @@ def draw(found: Mapping[tuple[str, int], list[Touched]], phase: str, thread: int
                 color = plot.COLORS["blue" if touched.kind == "read" else "vermillion"]
                 alpha = 0.5 if table else 1.0 if other == thread else 0.2
                 _fill(ax, _spans(touched.array, touched.words), color, alpha)
-    for name, start, ends, x, color in _ARROWS:
+    for name, start, ends, x, color, share in _ARROWS:
         if phase in ("all", name):
             # Of one phase alone, colors say what is read and what is written.
             look = {"color": plot.COLORS[color] if phase == "all" else "black", "lw": 1.6}
@@ -185,8 +184,9 @@ def draw(found: Mapping[tuple[str, int], list[Touched]], phase: str, thread: int
             for y in to:
                 arrow = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "mutation_scale": 8}
                 ax.annotate("", (48.2, y), (x, y), arrowprops=arrow | look)
-            ax.text(x + 0.4, (from_y + to[0]) / 2, name[0], va="center", color=look["color"],
-                    weight="bold")  # fmt: skip
+            low, high = sorted((from_y, to[0]))
+            y = low + share * (high - low)
+            ax.text(x + 0.4, y, name[0], va="center", color=look["color"], weight="bold")
     for t in range(THREADS):
         bold = "bold" if t == thread and phase != "all" else "normal"
         ax.text(6 * t + 3, -2.6, str(t), ha="center", va="center", weight=bold)

@@ -202,11 +202,11 @@ PARTS: dict[str, Part] = {
     "simulator": pytest("simulator", "tests/simulator", *SPREAD),
     "compile": pytest("compile", "tests/compile", *SPREAD),
     "browser": browser,
-    "notebooks": pytest("notebooks", "chapters", "exercises/source", *NBVAL),
     "cpu": pytest("cpu", "tests/cpu", *(f"--ignore={file}" for file in WITH_CORES), *SPREAD),
+    "notebooks": pytest("notebooks", "chapters", "exercises/source", *NBVAL),
     "ranks": pytest("ranks", "tests/ranks"),
 }
-ENDS_ALONE = "cpu"
+ENDS_ALONE = "notebooks"
 """The part that goes on when others have ended, and so has a worker for each core."""
 # What a part needs of those that run with it.
 AFTER = dict.fromkeys(PARTS.keys() - {"install", "colab"}, "install") | {"browser": "book"}

@@ -23,6 +23,12 @@ from dgbook.linear.solver import PATHS, REFERENCE_ARRAYS, Solver
 from dgbook.nodal.solving import DTYPES
 
 SYSTEMS = ("advection", "wave")
+RECORDS = {
+    "stage": measure.measured,
+    "plans": measure.under_every_plan,
+    "numbering": measure.numberings,
+}
+"""By the record's name what makes its rows."""
 
 
 # ------------------------------------------------------------------------------------------- run
@@ -90,7 +96,7 @@ def add_bench_arguments(parser: argparse.ArgumentParser) -> None:
         "what",
         nargs="?",
         default="stage",
-        choices=("stage", "plans", "numbering"),
+        choices=RECORDS,
         help="the record that is made, under linear/: operators, stages and rivals; the fused "
         "stage under all plans; or with its elements in several orders",
     )
@@ -117,11 +123,9 @@ def bench(arguments: argparse.Namespace) -> None:
     """Measure what a record holds, and write it."""
     device = find_device("cuda")
     session = Session(device, ceilings(device))
-    make = {
-        "stage": partial(measure.measured, paths=arguments.paths),
-        "plans": measure.under_every_plan,
-        "numbering": measure.numberings,
-    }[arguments.what]
+    make = RECORDS[arguments.what]
+    if arguments.what == "stage":
+        make = partial(make, paths=arguments.paths)
     rows = (row for s in _solvers(arguments, device) for row in make(s, session.ceiling))
     name = f"linear/{arguments.what}"
     here = records.environment(device)

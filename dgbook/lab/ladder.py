@@ -178,7 +178,7 @@ def rungs(order: int, dtype: str, device: Device, tensor: FusedPlan | None = Non
         Of the rungs on tensor cores; none if not given.
     """
     largest, shape = FusedShape(order, dtype, materials=True), FusedShape(order, dtype)
-    one, tile = default_plan(shape), choose(FusedPlan, largest, device, "numba")
+    one, tile = numba_plans(order, dtype, device)
     same = replace(tile, language="cuda", unroll=max(1, tile.unroll // 2))
     found = [
         Rung("five kernels", "paper", launches=5),
@@ -198,6 +198,12 @@ def rungs(order: int, dtype: str, device: Device, tensor: FusedPlan | None = Non
     return found
 
 
+def numba_plans(order: int, dtype: str, device: Device) -> tuple[FusedPlan, FusedPlan]:
+    """Those of the rungs "fusion" and "register tile"."""
+    largest = FusedShape(order, dtype, materials=True)
+    return default_plan(FusedShape(order, dtype)), choose(FusedPlan, largest, device, "numba")
+
+
 def levers(order: int, dtype: str, device: Device) -> list[Rung]:
     """What the rung "register tile" changes, each alone: from fusion's plan to the tile's.
 
@@ -208,8 +214,7 @@ def levers(order: int, dtype: str, device: Device) -> list[Rung]:
     device : Device
         What plans are for.
     """
-    one = default_plan(FusedShape(order, dtype))
-    tile = choose(FusedPlan, FusedShape(order, dtype, materials=True), device, "numba")
+    one, tile = numba_plans(order, dtype, device)
     outputs = {"elements_inline": tile.elements_inline, "nodes_inline": tile.nodes_inline}
     columns = {"unroll": tile.unroll}
     plans = {

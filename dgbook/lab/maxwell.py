@@ -704,18 +704,22 @@ def rung_stages(
 
 def launch_rungs(order: int, dtype: str, dofs: int, tensor: FusedPlan | None) -> None:
     """Launch a stage on each rung, once to warm up and once counted."""
-    device = find_device("cuda")
-    operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
-    rungs = ladder.rungs(order, dtype, device, tensor)
-    launch_counted([stage for _, _, stage in rung_stages(rungs, operator, device)])
+    _launch(ladder.rungs, order, dtype, dofs, tensor)
 
 
 def launch_levers(order: int, dtype: str, dofs: int) -> None:
     """Launch a stage by each lever, once to warm up and once counted."""
+    _launch(ladder.levers, order, dtype, dofs)
+
+
+def _launch(
+    make: Callable[..., list[ladder.Rung]], order: int, dtype: str, dofs: int, *more: Any
+) -> None:
+    """Launch a stage on each rung of ``make(order, dtype, device, *more)``."""
     device = find_device("cuda")
     operator = operator_on(cube(cells_for(dofs, order)), order, dtype)
-    levers = ladder.levers(order, dtype, device)
-    launch_counted([stage for _, _, stage in rung_stages(levers, operator, device)])
+    rungs = make(order, dtype, device, *more)
+    launch_counted([stage for _, _, stage in rung_stages(rungs, operator, device)])
 
 
 def best_tensor_plan(operator: reference.Operator, device: Device) -> FusedPlan | None:

@@ -188,7 +188,7 @@ def film(
     inside = frozenset(changed & log.source.statements.keys())
     order = order or ("threads" if log.clash else "lanes")
     made = Film(log, groups(log, blocks), inside, " ".join(alt.split()), order, opens_at, short)
-    if not any(opens_at in row.text or opens_at in _said_of(row, made) for row in made.rows):
+    if not any(opens_at in row.text or opens_at in _said(_asked(row, made)) for row in made.rows):
         raise ValueError(f"opens_at = {opens_at!r}; no line that ran has this in it")
     return made
 
@@ -199,9 +199,13 @@ def style(name: str) -> str:
     return f"<style>{text}</style>"
 
 
-def _said_of(row: Row, film: Film) -> str:
-    """What stands beside an access with lanes in step."""
-    asked = drawing.request_of(row, film.shown[0], ghosts=True)
+def _asked(row: Row, film: Film) -> drawing.Request | None:
+    """What the first warp asks of memory in a row with lanes in step; None if it does not come."""
+    return drawing.request_of(row, film.shown[0], ghosts=True)
+
+
+def _said(asked: drawing.Request | None) -> str:
+    """What stands beside such a row."""
     return asked.words if asked else "not reached"
 
 
@@ -214,7 +218,7 @@ def _spec(film: Film) -> dict[str, Any]:
     places: dict[int, tuple[int, int]] = {}  # of acts, and of steps without any
     found, before = [], {}
     for n, row in enumerate(listed):
-        asked = drawing.request_of(row, film.shown[0], ghosts=True)  # shown with lanes in step
+        asked = _asked(row, film)
         values: dict[int, dict[str, Any]] = {}
         for c, (step, act) in row.cells.items():
             places[id(step if act is None else act)] = (n, c)
@@ -232,7 +236,7 @@ def _spec(film: Film) -> dict[str, Any]:
                 "kind": row.kind,
                 "array": row.array,
                 "changed": bool(row.text) and row.line in film.changed,
-                "says": _said_of(row, film),
+                "says": _said(asked),
                 "hurts": bool(asked and asked.conflict),
                 "cells": {
                     c: act.element if isinstance(act, Access) else None

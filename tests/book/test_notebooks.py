@@ -55,6 +55,11 @@ def code_cells(path: Path) -> list[tuple[int, nbformat.NotebookNode]]:
     ]
 
 
+def prose_words(path: Path) -> int:
+    """Words of all text cells."""
+    return sum(words(cell.source) for cell in read(path).cells if cell.cell_type == "markdown")
+
+
 def visible_lines(path: Path) -> int:
     """Lines of code that a reader sees without unfolding a cell."""
     visible = [cell.source for _, cell in code_cells(path) if "hide-input" not in tags(cell)]
@@ -160,9 +165,7 @@ def test_cells_can_be_read(path: Path) -> None:
 @further
 def test_what_goes_further_is_a_sitting(path: Path) -> None:
     """300 to 2,000 words, and as much visible code as a lesson has at most."""
-    cells = read(path).cells
-    prose = sum(words(cell.source) for cell in cells if cell.cell_type == "markdown")
-    assert FURTHER_WORDS[0] <= prose <= FURTHER_WORDS[1]
+    assert FURTHER_WORDS[0] <= prose_words(path) <= FURTHER_WORDS[1]
     assert visible_lines(path) <= LESSON_LINES
 
 
@@ -170,8 +173,7 @@ def test_what_goes_further_is_a_sitting(path: Path) -> None:
 def test_lesson_is_what_one_person_can_do(path: Path) -> None:
     """1,200 to 2,000 words and at most 150 lines of visible code, blanks among it."""
     cells = read(path).cells
-    prose = sum(words(cell.source) for cell in cells if cell.cell_type == "markdown")
-    assert LESSON_WORDS[0] <= prose <= LESSON_WORDS[1]
+    assert LESSON_WORDS[0] <= prose_words(path) <= LESSON_WORDS[1]
     assert visible_lines(path) <= LESSON_LINES
     assert any("blank" in tags(cell) for cell in cells), "nothing for the reader to write"
 

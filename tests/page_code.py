@@ -6,8 +6,11 @@ import json
 import linecache
 import re
 import runpy
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 CHAPTERS = Path(__file__).parents[1] / "chapters"
 PAGE = CHAPTERS / "how_to_use.md"
@@ -77,3 +80,14 @@ def blank_verdict(
     blank = re.sub(r"^check", "said = check", blank, flags=re.M)
     path.write_text(f"{imports}{tasks}\n\n\n{blank}\n", encoding="utf-8")
     return runpy.run_path(str(path))["said"]
+
+
+def tasks_and_mistakes(sources: Iterable[str]) -> dict[str, dict]:
+    """The `tasks` and the `known` mistakes that cells define, those of all cells together."""
+    names, found = {"np": np}, {"tasks": {}, "known": {}}
+    for source in sources:
+        if re.search(r"^(tasks|known) = {", source, flags=re.M):
+            exec(source, names)
+            for name, entries in found.items():
+                entries |= names.get(name, {})
+    return found

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_code import tasks_and_mistakes
 
 from dgbook.page import check_function
 
@@ -23,14 +24,7 @@ PROSE = "\n".join("".join(cell["source"]) for cell in ALL if cell["cell_type"] =
 @pytest.fixture(scope="module")
 def tasks():
     """What the cells of the tasks define: `tasks`, and `known` mistakes, of both lessons."""
-    found = {"tasks": {}, "known": {}}
-    names = {"np": np}
-    for cell in CELLS:
-        if re.search(r"^(tasks|known) = {", cell, flags=re.M):
-            exec(cell, names)
-            for name in found:
-                found[name] |= names.get(name, {})
-    return found
+    return tasks_and_mistakes(CELLS)
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right

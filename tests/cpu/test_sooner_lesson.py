@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_code import tasks_and_mistakes
 
 from dgbook.page import check_function
 from dgbook.time.stability import polynomial
@@ -22,13 +23,7 @@ PROSE = "".join("".join(cell["source"]) for cell in NOTEBOOK)
 @pytest.fixture(scope="module")
 def given():
     """What the cells of the tasks and of likely mistakes define."""
-    names, found = {"np": np}, {"tasks": {}, "known": {}}
-    for cell in CELLS:
-        if "tasks = {" in cell or "known = {" in cell:
-            exec(cell, names)
-            for kind, all_of_it in found.items():
-                all_of_it |= names.get(kind, {})
-    return found
+    return tasks_and_mistakes(CELLS)
 
 
 ANSWERS = {  # by function, what stands in place of its blanks, and whether it is right

@@ -185,5 +185,6 @@ class Solver(LinearSolver):
     def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 
-    def _energy_weights(self) -> np.ndarray:
-        return np.stack([1 / self.operator.kappa, *3 * [self.operator.rho]]).astype(np.float64)
+    def _energy_weights(self, elements: slice | np.ndarray) -> np.ndarray:
+        kappa, rho = self.operator.kappa[elements], self.operator.rho[elements]
+        return np.stack([1 / kappa, *3 * [rho]]).astype(np.float64)

@@ -190,5 +190,6 @@ class Solver(LinearSolver):
     def _amplitude(self) -> float:
         return max((amplitude(function) for _, function in self.operator.sources), default=0.0)
 
-    def _energy_weights(self) -> np.ndarray:
-        return np.stack(3 * [self.operator.epsilon] + 3 * [self.operator.mu]).astype(np.float64)
+    def _energy_weights(self, elements: slice | np.ndarray) -> np.ndarray:
+        epsilon, mu = self.operator.epsilon[elements], self.operator.mu[elements]
+        return np.stack(3 * [epsilon] + 3 * [mu]).astype(np.float64)

@@ -161,14 +161,21 @@ class Launcher(ABC):
         nodal : function, optional
             What makes nodal values of unknowns, if unknowns are not what is asked for.
         """
-        elements = self.elements
-        flat = state.reshape(-1)
-        fields, _, Np = self.part(flat, slice(0, 1)).shape
-        u = np.empty((fields, len(elements), Np), self.real)
+        fields, _, Np = self.part(state.reshape(-1), slice(0, 1)).shape
+        u = np.empty((fields, len(self.elements), Np), self.real)
+        for values, elements in self.values(state, nodal):
+            u[:, elements] = self.device.to_numpy(values)
+        return u
+
+    def values(self, state: Any, nodal: Convert = as_it_is) -> Iterator[tuple[Any, np.ndarray]]:
+        """What `download` copies, on the device: (fields, m, Np) values of m elements at a time.
+
+        Beside them stand the numbers of these elements, (m,).
+        """
+        flat, elements = state.reshape(-1), self.elements
         for places in pieces(len(elements), PIECE):
             values = self.part(flat, places).astype(self.real, copy=False)
-            u[:, elements[places]] = self.device.to_numpy(nodal(values))
-        return u
+            yield nodal(values), elements[places]
 
     def _on_device(
         self, integers: Mapping[str, np.ndarray], reals: Mapping[str, np.ndarray]

@@ -365,7 +365,7 @@ class LinearSolver(NodalSolver):
         # From unknowns to coefficients of orthonormal polynomials, and what fields count for.
         unit = self._nodal(np.eye(self.element.Np, dtype=self.dtype)[None])[0]
         modes = np.asarray(unit @ self.element.inverse_vandermonde.T, like=rows)
-        weights = np.sqrt(self._energy_weights() * self.jacobian)
+        weights = np.sqrt(self._energy_weights(slice(None)) * self.jacobian)
         sums = np.zeros((len(rows), len(rows)))
         for places in pieces(self.mesh.K, PIECE // 8):
             if on_host:
@@ -545,6 +545,10 @@ class DeviceSteps(DeviceStepper):
     def download(self) -> np.ndarray:
         """The newest state as nodal values."""
         return self.launcher.download(self.state, self.nodal)
+
+    def values(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """As `OnDevice.values`, of nodal values."""
+        return self.launcher.values(self.state, self.nodal)
 
 
 def _step(

@@ -29,6 +29,8 @@ ELEMENTS_AT_A_TIME = 2**13
 """Elements whose errors are found together: at their quadrature points states are tenfold."""
 LOOK_EVERY = 64
 """Steps after which a run is looked at, see `EnergyWatch`."""
+KEEP_AFTER = 16
+"""Looks after which a state of a device is copied to the host for the first time."""
 GROWTH = 10.0
 """The energy of a closed system grows by rounding only; so many times as much is refused."""
 ADVICE = ". Take float32, a lower order or a coarser mesh"
@@ -172,9 +174,9 @@ class NodalSolver(ABC):
             For geometry and links.
         """
 
-    def _energy_weights(self) -> np.ndarray:
-        """What the square of each field is weighted with in the energy, (n, 1) or (n, K)."""
-        return np.ones((len(self.fields), 1))
+    def _energy_weights(self, elements: slice | np.ndarray) -> np.ndarray:
+        """What the square of each field is weighted with in the energy, (n, m) for m elements."""
+        return np.ones((len(self.fields), len(self.jacobian[elements])))
 
     def _amplitude(self) -> float:
         """The largest value of a field that comes in through the boundary; inf if nobody knows."""
@@ -373,11 +375,22 @@ class NodalSolver(ABC):
     def energy(self, u: np.ndarray) -> float:
         """The integral over the domain of half the squared fields, in the family's weights."""
         u = self._state(u)
-        density = np.zeros(u.shape[:2])
+        total = 0.0
         for some in pieces(self.mesh.owned, ELEMENTS_AT_A_TIME):
             values = u[:, some].astype(np.float64)
-            density[:, some] = np.einsum("aki,aki->ak", values, values @ self.element.mass)
-        return float((self._energy_weights() * density).sum(axis=0) @ self.jacobian) / 2
+            weights = self.energy_weights(np.arange(some.start, some.stop))
+            total += energy_of(values, self.element.mass, weights)
+        return float(total)
+
+    def energy_weights(self, elements: np.ndarray) -> np.ndarray:
+        """What `energy_of` takes, (n, m): half of matter times Jacobian, and 0 of ghosts.
+
+        Parameters
+        ----------
+        elements : (m,) ints
+        """
+        owned = elements < self.mesh.owned
+        return self._energy_weights(elements) * (owned * self.jacobian[elements] / 2)
 
     def energy_limit(self, u: np.ndarray) -> float:
         """The energy that no state has to which u can lead.
@@ -404,9 +417,8 @@ class NodalSolver(ABC):
 
     def _uniform_energy(self) -> float:
         """The energy of fields that are 1."""
-        volumes = self.jacobian[: self.mesh.owned] * self.element.mass.sum()
-        weights = self._energy_weights()
-        return float(np.sum(weights[:, : self.mesh.owned] * volumes)) / 2
+        weights = self.energy_weights(np.arange(self.mesh.owned))
+        return float(weights.sum() * self.element.mass.sum())
 
     def integral(self, u: np.ndarray) -> np.ndarray:
         """The integral of each field over the domain, (n,)."""
@@ -422,6 +434,19 @@ class NodalSolver(ABC):
         if u.dtype.kind not in "fiu":
             raise TypeError(f"u has dtype {u.dtype}; allowed: real numbers")
         return np.ascontiguousarray(u, self.dtype)
+
+
+def energy_of(values: Any, mass: Any, weights: Any) -> Any:
+    """The energy of some elements, on the host or on a device that has all three arrays.
+
+    Parameters
+    ----------
+    values : (n, m, Np) array of float64
+    mass : (Np, Np) array
+    weights : (n, m) array
+        See `NodalSolver.energy_weights`.
+    """
+    return (weights * (values * (values @ mass)).sum(axis=-1)).sum()
 
 
 @dataclass
@@ -531,12 +556,14 @@ class Watch(ABC):
 class EnergyWatch(Watch):
     """Looks at the energy, which must be finite and below `NodalSolver.energy_limit`.
 
-    The energy is the host's to compute, and a device would have to copy the state for it. There,
-    what is looked at now and then is the sum of squares of what the kernels hold, one pass over
-    memory. It is no energy, as elements differ in size and matter, but what blows up takes it
-    along: the energy is asked for where that sum has grown `GROWTH`-fold since the last time or is
-    NaN, whenever the state is to be looked at closely, and after `LOOK_EVERY` steps, twice, four
-    times, eight times as many. The last state whose energy was asked for is kept on the host.
+    On a device, what is looked at now and then is the sum of squares of what the kernels hold, one
+    pass over memory. It is no energy, as elements differ in size and matter, but what blows up
+    takes it along: the energy is asked for where that sum has grown `GROWTH`-fold since the last
+    time or is NaN, and whenever the state is to be looked at closely or kept.
+
+    The last state that was looked at closely is kept on the host, and others in between: copying
+    takes as long as dozens of steps, so it is done after `KEEP_AFTER` looks, twice, four times,
+    eight times as many. On the host itself each state that is looked at is kept.
     """
 
     def __init__(self, solver: NodalSolver, march: March) -> None:
@@ -544,7 +571,9 @@ class EnergyWatch(Watch):
         self.solver = solver
         self.host = solver.device.is_host
         self.first = march.done
-        self.next = march.done + LOOK_EVERY  # when the state is copied from a device in any case
+        self.next = (
+            march.done + KEEP_AFTER * LOOK_EVERY
+        )  # when a device's state is kept in any case
         self.kept = march.seen()
         self.limit = solver.energy_limit(self.kept)
         self.squares = 0.0 if self.host else march.stepper.squares()
@@ -555,10 +584,10 @@ class EnergyWatch(Watch):
         march = self.march
         squares = math.nan if self.host else march.stepper.squares()
         calm = squares <= GROWTH * self.squares  # NaN compares false
-        if closely or not calm or march.done >= self.next:
-            state = march.seen()
+        keep = closely or self.host or march.done >= self.next
+        if keep or not calm:
             with np.errstate(over="ignore", invalid="ignore"):
-                energy = self.solver.energy(state)
+                energy = self._energy()
             if not (math.isfinite(energy) and energy <= self.limit):
                 raise BlowUpError(
                     f"the run has blown up: the energy is {energy:.4g} at t = {march.time:.6g}, "
@@ -568,9 +597,17 @@ class EnergyWatch(Watch):
                     self.kept_time,
                     self.kept,
                 )
-            self.kept, self.kept_time, self.squares = state, march.time, squares
+            self.squares = squares
+        if keep:
+            self.kept, self.kept_time = march.seen(), march.time
             self.next = max(self.next, march.done + march.done - self.first)
         self.time = march.time
+
+    def _energy(self) -> float:
+        """That of the newest state, where it is."""
+        if self.host:
+            return self.solver.energy(self.march.seen())
+        return self.march.stepper.energy(self.solver)
 
 
 class OnDevice:
@@ -601,6 +638,19 @@ class OnDevice:
     def squares(self) -> float:
         """The sum of squares of the newest state in the launcher's layout, in fp64."""
         return self.launcher.device.sum_of_squares(self.state)
+
+    def energy(self, solver: NodalSolver) -> float:
+        """The energy of the newest state, by the device; see `NodalSolver.energy`."""
+        mass = self.launcher.device.array(solver.element.mass)
+        total = 0.0
+        for values, elements in self.values():
+            weights = self.launcher.device.array(solver.energy_weights(elements))
+            total = total + energy_of(values.astype(np.float64), mass, weights)
+        return float(total)
+
+    def values(self) -> Iterator[tuple[Any, np.ndarray]]:
+        """The newest state as `download` has it, some elements at a time, and their numbers."""
+        return self.launcher.values(self.state)
 
 
 class DeviceStepper(OnDevice, ABC):

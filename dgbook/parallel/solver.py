@@ -423,6 +423,11 @@ class Stepper:
         """The sum of squares of what the kernels of all processes hold."""
         return self.solver.transport.total(sum(stepper.squares() for stepper in self.steppers))
 
+    def energy(self, solver: Solver) -> float:
+        """As `NodalSolver.energy`, of the newest states where they are."""
+        both = zip(self.steppers, solver.solvers, strict=True)
+        return solver.transport.total(sum(stepper.energy(one) for stepper, one in both))
+
 
 def _through_on_host(halo: Halo, begin: list[Callable]) -> None:
     """Go through all stages of a step of all parts; see `HostStepper.stages`."""

@@ -274,6 +274,17 @@ def test_a_blow_up_is_seen_by_all_parts():
         many.run(u, 100.0, 1.0)
 
 
+def test_devices_find_the_energy_of_all_parts():
+    """Without ghosts, whose owners count them."""
+    mesh = mesh_of("maxwell", 2)
+    make = case("maxwell", mesh, 1, device="simulator")
+    many = parallel.Solver(make, mesh, parts=2)
+    march = many.march(many.scatter(start(make(whole(mesh)))), 0.1)
+    march.step()
+    expected = many.energy(march.state())
+    assert march.stepper.energy(many) == pytest.approx(expected, rel=1e-12)
+
+
 def test_what_a_solver_in_parts_refuses():
     mesh = mesh_of("maxwell", 2)
     make = case("maxwell", mesh, 1, device="simulator", path="paper")

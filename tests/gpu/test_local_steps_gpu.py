@@ -49,6 +49,7 @@ def test_a_recorded_period_does_the_same(family):
         plain.step(0.0)
     assert np.array_equal(recorded.download(), plain.download())
     assert recorded.squares() == pytest.approx(float((plain.raw().astype(float) ** 2).sum()))
+    assert recorded.energy(ours) == pytest.approx(ours.energy(plain.download()), rel=1e-6)
 
 
 def test_plane_waves_are_recorded(dtype):

@@ -103,6 +103,20 @@ def test_a_march_goes_on_where_it_stopped(path):
     assert np.array_equal(whole.state(), rest.state())
 
 
+@pytest.mark.parametrize("basis", ["nodal", "bernstein"])
+def test_the_gpu_finds_the_energy_of_its_state(basis, dtype):
+    """That which the host finds, of more elements than are taken at a time; half are of glass."""
+    mesh = box((10, 10, 16))
+    glass = np.where(mesh.vertices[mesh.elements].mean(axis=1)[:, 2] > 0.5, 2.25, 1.0)
+    solver = Solver(mesh, 3, dtype, GPU, epsilon=glass, basis=basis)
+    march = solver.march(np.random.default_rng(2).standard_normal((6, mesh.K, 20)), 0.01)
+    march.step()
+    expected = solver.energy(march.state())
+    # Both sum in fp64; states in fp32 are rounded when they are copied, by 1e-7 of each number.
+    rounding = 1e-6 if dtype == "float32" else 1e-12
+    assert march.stepper.energy(solver) == pytest.approx(expected, rel=rounding)
+
+
 def test_central_flux_keeps_the_energy():
     solver = Solver(box((2, 2, 2)), 4, "float64", GPU, flux="central")
     assert solver.path == "paper"

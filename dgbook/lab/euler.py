@@ -425,16 +425,21 @@ def large_record(order: int, dtype: str, cells: int, session: Session) -> Rows:
     """Rows of the record euler/large: the ladder from the paper's plan on, beyond the caches.
 
     All on `LARGE_CELLS`^2 squares: stages by each plan of `rungs` and by the best one known, which
-    "variant" names, and by the fused kernel.
+    "variant" names, and by the fused kernel; then kernel by kernel by those that add nothing up
+    atomically.
     """
     operator = operator_on(LARGE_CELLS, order, dtype)
     plans = rungs()
+    split = {name: plan for name, plan in plans.items() if plan.race == "split"}
     best = choose(PaperPlan, FusedShape(order, dtype), session.device)
     if best not in plans.values():
         plans["tuned"] = best
     for name, plan in plans.items():
         yield paper_row(operator, session, plan) | {"variant": name}
     yield from fused_rows(operator, session)
+    for name, plan in split.items():
+        for row in part_rows(operator, session, plan):
+            yield row | {"variant": name}
 
 
 def counters_record(order: int, dtype: str, cells: int, session: Session) -> Rows:

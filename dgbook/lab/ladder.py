@@ -205,7 +205,7 @@ def numba_plans(order: int, dtype: str, device: Device) -> tuple[FusedPlan, Fuse
 
 
 def levers(order: int, dtype: str, device: Device) -> list[Rung]:
-    """What the rung "register tile" changes, each alone: from fusion's plan to the tile's.
+    """What the rung "register tile" changes, one by one and by twos: from fusion's plan to its own.
 
     Parameters
     ----------
@@ -223,6 +223,8 @@ def levers(order: int, dtype: str, device: Device) -> list[Rung]:
         "outputs per thread": replace(one, **outputs),
         "columns per round": replace(one, **columns),
         "outputs and columns": replace(one, **outputs, **columns),
+        "rows and outputs": replace(one, rows=tile.rows, **outputs),
+        "rows and columns": replace(one, rows=tile.rows, **columns),
         "register tile": tile,
     }
     return [Rung(name, "mesh", plan) for name, plan in plans.items()]

@@ -127,7 +127,10 @@ def test_every_lever_is_pulled_alone():
 def test_the_ladder_changes_one_thing_per_rung(monkeypatch):
     monkeypatch.setattr(measure, "LARGE_CELLS", 2)
     rows = made("large", orders=(1,), cells=9)
-    assert [row.get("variant") for row in rows] == [*measure.rungs(), None]
+    names = list(measure.rungs())
+    parts = [(row["variant"], row["path"]) for row in rows[5:]]
+    assert [row.get("variant") for row in rows[:5]] == [*names, None]
+    assert parts == [(name, path) for name in names[:3] for path in PAPER]
     assert {row["size"]["K"] for row in rows} == {8}
     plans = [row["plan"] for row in rows[:4]]
     changed = [

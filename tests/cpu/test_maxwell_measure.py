@@ -220,7 +220,7 @@ def test_levers_lead_from_one_plan_to_the_other(monkeypatch):
     one, tile = FusedPlan("numba", 4, 1, 1), FusedPlan("numba", 2, 2, 1, 4)
     monkeypatch.setattr(ladder, "default_plan", lambda _: one)
     monkeypatch.setattr(ladder, "choose", lambda *_: tile)
-    monkeypatch.setattr(measuring, "counters", lambda _, metrics: [dict.fromkeys(metrics, 1.0)] * 6)
+    monkeypatch.setattr(measuring, "counters", lambda _, metrics: [dict.fromkeys(metrics, 1.0)] * 8)
     rows = list(measuring.each_part(measure.levers_record, [1], ["float32"], 144, SESSION))
     records.validate(stopped_clock.content("maxwell/levers", rows))
     plans = {row["rung"]: FusedPlan(**row["plan"]) for row in rows}
@@ -230,6 +230,8 @@ def test_levers_lead_from_one_plan_to_the_other(monkeypatch):
         "outputs per thread": FusedPlan("numba", 4, 2, 1),
         "columns per round": FusedPlan("numba", 4, 1, 1, 4),
         "outputs and columns": FusedPlan("numba", 4, 2, 1, 4),
+        "rows and outputs": FusedPlan("numba", 2, 2, 1),
+        "rows and columns": FusedPlan("numba", 2, 1, 1, 4),
         "register tile": tile,
     }
 

@@ -45,7 +45,7 @@ TILE_ROWS = 8  # rows of threads in that block
 TRANSPOSES = ("naive", "shared", "padded", "several")
 LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
 LAUNCH_KINDS = ("python", "numba", "raw", "graph")
-OPERATIONS = ("add", "multiply", "fma", "choose", "divide", "rsqrt")
+OPERATIONS = ("add", "multiply", "fma", "choose", "divide", "reciprocal", "rsqrt")
 CHAIN_ROUNDS = 2048  # so many that a launch and its first load are next to nothing
 OPERATIONS_A_ROUND = 32  # of `make_chain`: of one chain or of several together
 TENSOR_CAPABILITY = (8, 0)  # the first compute capability with fp64 and TF32 tensor cores
@@ -314,12 +314,14 @@ def make_link(dtype: Any, operation: str) -> Callable:
     dtype : float32 or float64
     operation : str
         "add": x + a; "multiply": x a; "fma": x a + b, rounded once; "choose": a comparison and a
-        choice by it, b if x > a, else c; "divide": a / x; "rsqrt": 1 / sqrt(x).
+        choice by it, b if x > a, else c; "divide": a / x; "reciprocal": 1 / x, which compilers
+        know in fp64; "rsqrt": 1 / sqrt(x).
     """
     if operation not in OPERATIONS:
         allowed = ", ".join(map(repr, OPERATIONS))
         raise ValueError(f"operation = {operation!r}; allowed are {allowed}")
     quotient, root = make_divide(dtype), make_rsqrt(dtype)
+    one = np.dtype(dtype).type(1)
 
     @jit(device=True)
     def add(x, a, b, c):
@@ -342,10 +344,14 @@ def make_link(dtype: Any, operation: str) -> Callable:
         return quotient(a, x)
 
     @jit(device=True)
+    def reciprocal(x, a, b, c):
+        return quotient(one, x)
+
+    @jit(device=True)
     def rsqrt(x, a, b, c):
         return root(x)
 
-    links = add, multiply, multiply_add, choose, divide, rsqrt
+    links = add, multiply, multiply_add, choose, divide, reciprocal, rsqrt
     return dict(zip(OPERATIONS, links, strict=True))[operation]
 
 

@@ -62,6 +62,10 @@ def _where(condition: Node, a: Node | float, b: Node | float) -> Node:
     return _after("", condition, a, b)
 
 
+def _divide(x: Node | float, y: Node) -> Node:
+    return _after("divide" if isinstance(x, Node) else "reciprocal", x, y)
+
+
 def _kind(operation: str) -> Callable[..., Node]:
     return lambda *operands: _after(operation, *operands)
 
@@ -70,7 +74,7 @@ NODES = Arithmetic(
     jit=lambda function: function,
     where=_where,
     make_rsqrt=lambda real: _kind("rsqrt"),
-    make_divide=lambda real: _kind("divide"),
+    make_divide=lambda real: _divide,
     index=int,
     whole=int,
     fma=_kind("fma"),

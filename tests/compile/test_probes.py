@@ -100,6 +100,7 @@ CHAINS = {
     ("float64", "multiply", 1): "mul.f64",
     ("float64", "choose", 8): "selp.f64",
     ("float64", "divide", 1): "div.rn.f64",
+    ("float64", "reciprocal", 1): "rcp.rn.f64",
     ("float64", "rsqrt", 8): "rsqrt.approx.f64",
 }
 

@@ -188,6 +188,7 @@ def test_chains_of_one_operation(real, operation, chains):
         "fma": lambda x: x * a + b,
         "choose": lambda x: np.where(x > a, b, c),
         "divide": lambda x: a / x,
+        "reciprocal": lambda x: 1 / x,
         "rsqrt": lambda x: x**-0.5,
     }[operation]
     for _ in range(rounds * probes.OPERATIONS_A_ROUND // chains):

@@ -137,6 +137,7 @@ def after(operation, x, links, b):
         "multiply": x / 2**links,
         "fma": 2 * b + (x - 2 * b) / 2**links,
         "divide": x,
+        "reciprocal": x,
         "rsqrt": x ** (1 / 2**links),
     }[operation]
 
@@ -145,7 +146,7 @@ def after(operation, x, links, b):
 @pytest.mark.parametrize("chains", [1, 8])
 @pytest.mark.parametrize("operation", probes.OPERATIONS)
 def test_chains_of_one_operation(real, operation, chains, b):
-    """An even number of links each, so that quotients are where they began."""
+    """An even number of links each, so that quotients end where they began."""
     start, rounds = np.array([0.25, 1.25, 3], real), 2
     out = poisoned(3, real)
     operands = real(0.5), real(b), real(2)

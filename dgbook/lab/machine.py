@@ -40,6 +40,8 @@ class Effect:
         What of that setting is the abscissa of a curve; empty where settings are kinds.
     capability : tuple of two ints
         The first compute capability that has what is asked about.
+    record : str
+        The name of the record that has its rows.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Effect:
     show: Callable[[dict[str, Any]], str]
     axis: str = ""
     capability: tuple[int, int] = (0, 0)
+    record: str = "machine/probes"
 
 
 def _size(nbytes: int) -> str:
@@ -197,6 +200,32 @@ EFFECTS = {
             "links",
         ),
         Effect(
+            "chain",
+            "operation, chains per thread, threads",
+            "ns",
+            tuple(
+                {"dtype": dtype, "operation": operation, "chains": chains, "full": full}
+                for dtype in ("float32", "float64")
+                for operation in probes.OPERATIONS
+                for chains, full in ((1, False), (8, False), (1, True))
+            ),
+            probes.chain_latency,
+            lambda s: (
+                f"{s['dtype']}, {s['operation']}, {s['chains']}, "
+                f"{'as many as fit' if s['full'] else 'a warp'}"
+            ),
+            record="machine/chains",
+        ),
+        Effect(
+            "clock",
+            "multiprocessors that count",
+            "ns",
+            ({"full": False}, {"full": True}),
+            probes.clock_cycle,
+            lambda s: "all" if s["full"] else "one",
+            record="machine/chains",
+        ),
+        Effect(
             "tensor",
             "sums per warp",
             "TFLOP/s",
@@ -240,7 +269,7 @@ EFFECTS = {
 # Their bytes are not of device memory, so the copy's bandwidth is no floor for them.
 _NOT_MEMORY = ("banks", "shared", "latency", "launch")
 
-_LANGUAGES = {"read": "cuda", "tensor": "cuda"}
+_LANGUAGES = {"read": "cuda", "tensor": "cuda", "clock": "cuda"}
 
 
 def measurable(effect: Effect, device: Device) -> bool:
@@ -317,7 +346,7 @@ def rows_of(effect: Effect, record: Record, **keys: Any) -> tuple[dict[str, Any]
     ----------
     effect : Effect
     record : Record
-        "machine/probes".
+        That of the effect.
     **keys
         Only settings with these values.
     """
@@ -374,7 +403,7 @@ def curves(effect: Effect, record: Record, device: Device, **keys: Any) -> tuple
     ----------
     effect : Effect
     record : Record
-        "machine/probes"; an effect that it does not have yet gives no curve of it.
+        That of the effect; if it does not have the effect yet, there is no curve of it.
     device : Device
     **keys
         Only settings with these values: ``dtype="float32"``.

@@ -13,12 +13,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dgbook.gpu.device import Device, as_device
+from dgbook.gpu.fast import make_divide, make_rsqrt
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
 from dgbook.gpu.source import CudaKernel, load
@@ -43,6 +45,9 @@ TILE_ROWS = 8  # rows of threads in that block
 TRANSPOSES = ("naive", "shared", "padded", "several")
 LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
 LAUNCH_KINDS = ("python", "numba", "raw", "graph")
+OPERATIONS = ("add", "multiply", "fma", "choose", "divide", "reciprocal", "rsqrt")
+CHAIN_ROUNDS = 2048  # so many that a launch and its first load are next to nothing
+OPERATIONS_A_ROUND = 32  # of `make_chain`: of one chain or of several together
 TENSOR_CAPABILITY = (8, 0)  # the first compute capability with fp64 and TF32 tensor cores
 HERE = Path(__file__).parent  # of the kernels in CUDA C++
 
@@ -297,6 +302,101 @@ def make_fma(dtype: Any, accumulators: int, links: int = LINKS) -> Kernel:
     return fma
 
 
+def make_link(dtype: Any, operation: str) -> Callable:
+    """The device function ``link(x, a, b, c)``, which does one of `OPERATIONS` to x.
+
+    Quotients and roots are those of the swept kernels (`dgbook.gpu.fast`): in fp64 exact division,
+    in fp32 the fast one. x is the denominator, since a quotient by a number that stays the same can
+    be had from its reciprocal, computed once.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    operation : str
+        "add": x + a; "multiply": x a; "fma": x a + b, rounded once; "choose": a comparison and a
+        choice by it, b if x > a, else c; "divide": a / x; "reciprocal": 1 / x, which compilers
+        know in fp64; "rsqrt": 1 / sqrt(x).
+    """
+    if operation not in OPERATIONS:
+        allowed = ", ".join(map(repr, OPERATIONS))
+        raise ValueError(f"operation = {operation!r}; allowed are {allowed}")
+    quotient, root = make_divide(dtype), make_rsqrt(dtype)
+    one = np.dtype(dtype).type(1)
+
+    @jit(device=True)
+    def add(x, a, b, c):
+        return x + a
+
+    @jit(device=True)
+    def multiply(x, a, b, c):
+        return x * a
+
+    @jit(device=True)
+    def multiply_add(x, a, b, c):
+        return cuda.fma(x, a, b)
+
+    @jit(device=True)
+    def choose(x, a, b, c):
+        return b if x > a else c
+
+    @jit(device=True)
+    def divide(x, a, b, c):
+        return quotient(a, x)
+
+    @jit(device=True)
+    def reciprocal(x, a, b, c):
+        return quotient(one, x)
+
+    @jit(device=True)
+    def rsqrt(x, a, b, c):
+        return root(x)
+
+    links = add, multiply, multiply_add, choose, divide, reciprocal, rsqrt
+    return dict(zip(OPERATIONS, links, strict=True))[operation]
+
+
+@cache
+def make_chain(dtype: Any, operation: str, chains: int) -> Kernel:
+    """The kernel that does one operation again and again, each time to the last result.
+
+    Parameters
+    ----------
+    dtype : float32 or float64
+    operation : str
+        Of `OPERATIONS`, see `make_link`.
+    chains : int
+        Independent ones in each thread: 1, 2, 4 or 8.
+
+    Returns
+    -------
+    Kernel
+        ``chain[blocks, threads](start, a, b, c, rounds, out)``: chain j of thread i begins at
+        ``start[i] + j``; a round has 32 operations, the chains' in turn; ``out[i]`` is the sum of
+        the thread's chains. Give a, b and c as ``dtype.type``.
+    """
+    if chains not in (1, 2, 4, 8):
+        raise ValueError(f"chains = {chains}; allowed: 1, 2, 4 or 8")
+    real, link = np.dtype(dtype).type, make_link(dtype, operation)
+    links = OPERATIONS_A_ROUND // chains
+
+    @jit
+    def chain(start, a, b, c, rounds, out):
+        held = cuda.local.array(chains, real)
+        i = cuda.grid(1)
+        for j in range(chains):
+            held[j] = start[i] + real(j)
+        for _ in range(rounds):
+            for _ in range(links):  # the compiler unrolls both inner loops
+                for j in range(chains):
+                    held[j] = link(held[j], a, b, c)
+        total = real(0)
+        for j in range(chains):
+            total += held[j]
+        out[i] = total
+
+    return chain
+
+
 # ------------------------------------------------------------------------------ branches, atomics
 
 
@@ -427,6 +527,18 @@ def tensor_products(dtype: Any, tiles: int) -> CudaKernel:
     real = np.dtype(dtype)
     defines = {"REAL": real, "VECTOR": f"{_C_TYPES[real.itemsize]}", "NODES": tiles}
     return load(HERE / "tensor.cu", "products", defines)
+
+
+def wait_clocks() -> CudaKernel:
+    """The kernel that does nothing for some clock cycles, which Numba cannot count.
+
+    Returns
+    -------
+    CudaKernel
+        ``wait_clocks[blocks, threads](cycles, passed)``: ``passed[b]`` is how many block b waited,
+        at least ``cycles``.
+    """
+    return load(HERE / "clock.cu", "wait_clocks")
 
 
 _C_TYPES = {4: "float4", 8: "double2"}  # 16 bytes of a precision
@@ -774,6 +886,62 @@ def fma_rate(
     timing = measure(lambda: kernel[blocks, threads](start, x, y, np.int32(rounds), out), device)
     flops = 2 * links * accumulators * rounds * count
     return Probe(timing, bytes=2 * count * real(0).itemsize, flops=flops)
+
+
+def chain_latency(
+    device: Device, dtype: Any, operation: str, chains: int = 1, full: bool = False
+) -> Probe:
+    """One operation again and again: how long a thread waits for its result, or for its turn.
+
+    With one chain the time per operation is the latency. With several, operations of one thread can
+    overlap, and it is the interval from one to the next: the same as the latency where they cannot.
+
+    Parameters
+    ----------
+    device : Device
+    dtype : float32 or float64
+    operation : str
+        Of `OPERATIONS`, see `make_link`.
+    chains : int
+        Independent ones in each thread: 1, 2, 4 or 8.
+    full : bool
+        Whether all multiprocessors have as many threads as fit; else there is a single warp.
+
+    Returns
+    -------
+    Probe
+        One operation is one of a thread.
+    """
+    device, real = _require_cuda(device, "chain_latency"), np.dtype(dtype).type
+    kernel, rounds = make_chain(dtype, operation, chains), CHAIN_ROUNDS
+    threads, blocks = WARP, 1
+    if full:
+        limits = architecture(device.compute_capability)
+        threads = 256
+        blocks = limits.warps * WARP // threads * device.multiprocessors
+    start = device.array(np.linspace(1, 2, blocks * threads, dtype=real))
+    out = device.empty(blocks * threads, real)
+    a, b, c = real(0.999), real(0.001), real(2)  # no chain comes near the ends of fp32's range
+    arguments = start, a, b, c, np.int32(rounds), out
+    timing = measure(lambda: kernel[blocks, threads](*arguments), device)
+    return Probe(timing, operations=OPERATIONS_A_ROUND * rounds)
+
+
+def clock_cycle(device: Device, full: bool = False) -> Probe:
+    """How long a clock cycle takes, by a kernel that counts them.
+
+    Parameters
+    ----------
+    device : Device
+    full : bool
+        Whether all multiprocessors count; else one.
+    """
+    device = _require_cuda(device, "clock_cycle")
+    kernel, cycles = wait_clocks(), 2**22
+    blocks = device.multiprocessors if full else 1
+    passed = device.empty(blocks, np.int32)
+    timing = measure(lambda: kernel[blocks, WARP](cycles, passed), device)
+    return Probe(timing, operations=cycles)
 
 
 def divergence(device: Device, branches: int, unit: int = 1) -> Probe:

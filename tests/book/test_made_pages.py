@@ -76,14 +76,14 @@ def test_every_probe_is_listed_with_its_kernels_and_numbers() -> None:
     """All effects that are measured, and a table where the record has rows."""
     from dgbook.lab import machine, records
 
-    record = records.load("machine/probes")
     listed = re.findall(r"```\{probe\} (\w+)(.*)", page("probes"))
     assert {name for name, _ in listed} == set(machine.EFFECTS)
     for name, kernels in listed:
         shown = book_tables.probe(name, *kernels.split())
         assert shown.count("```python\n@jit\ndef ") + shown.count("```cpp") == len(kernels.split())
         assert '"""' not in shown or name == "launch"
-        rows = machine.rows_of(machine.EFFECTS[name], record)
+        effect = machine.EFFECTS[name]
+        rows = machine.rows_of(effect, records.load(effect.record))
         assert len(re.findall(r"^\| ", shown, re.M)) == (len(rows) + 2 if rows else 0)
 
 

@@ -25,7 +25,7 @@ from nbclient.exceptions import CellExecutionError
 
 import dgbook
 from dgbook.gpu.plan import SHIPPED
-from dgbook.lab import euler, records
+from dgbook.lab import euler, machine, records
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -438,7 +438,9 @@ def names_of(family: str, options: argparse.Namespace) -> list[str]:
     """The records that a `bench` writes."""
     if family == "linear":
         return [f"linear/{options.what}"]
-    return [f"{family}/{what}" for what in getattr(options, "what", ["probes"])]
+    if family == "machine":
+        return sorted({machine.EFFECTS[name].record for name in options.effects})
+    return [f"{family}/{what}" for what in options.what]
 
 
 def test_make_gpu_measures_what_records_hold():

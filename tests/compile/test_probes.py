@@ -92,6 +92,32 @@ def test_more_links_per_round_leave_the_loop_less(links):
     assert report.spill_bytes == report.stack_bytes == 0
 
 
+CHAINS = {
+    ("float32", "add", 1): "add.f32",
+    ("float32", "choose", 1): "setp.gt.f32",
+    ("float32", "divide", 8): "div.approx.f32",
+    ("float32", "rsqrt", 1): "rsqrt.approx.f32",
+    ("float64", "multiply", 1): "mul.f64",
+    ("float64", "choose", 8): "selp.f64",
+    ("float64", "divide", 1): "div.rn.f64",
+    ("float64", "reciprocal", 1): "rcp.rn.f64",
+    ("float64", "rsqrt", 8): "rsqrt.approx.f64",
+}
+
+
+@pytest.mark.parametrize(("dtype", "operation", "chains"), CHAINS)
+def test_chains_are_left_as_they_are(dtype, operation, chains):
+    """No link is taken for another one's result, and each loop has a round's links or several."""
+    x, s = np.empty(1, dtype), np.dtype(dtype).type(1)
+    kernel = probes.make_chain(dtype, operation, chains)
+    report = compile(kernel, (x, s, s, s, COUNT, x), (9, 0))
+    links = report.ptx.count(CHAINS[dtype, operation, chains])
+    around = 2 if operation == "add" else 0  # a chain's start and the sum
+    assert links > 0 and (links - around) % probes.OPERATIONS_A_ROUND == 0
+    assert report.spill_bytes == report.stack_bytes == 0
+    assert report.registers <= 64 and (dtype == "float64" or report.fp64_instructions == 0)
+
+
 def test_several_loads_come_before_the_first_store():
     """The compiler keeps them in registers, and none waits for a store."""
     x = np.empty(1, np.float32)
@@ -129,6 +155,10 @@ def test_what_is_read_again_passes_the_first_cache(held, cc):
     assert report.ptx.count("ld.global.cg.v4.f32") == 4
     assert "ld.global.nc" not in report.ptx
     assert held(load(probes.HERE / "nothing.cu", "nothing")).registers < 16
+
+
+def test_the_clock_is_read_before_and_after(held):
+    assert held(probes.wait_clocks()).ptx.count("%clock64") >= 2
 
 
 def test_a_python_float_is_found():

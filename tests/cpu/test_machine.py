@@ -1,10 +1,12 @@
 """The machine's effects: rows that records accept, tables that match the committed record."""
 
+from argparse import Namespace
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dgbook.cli import machine as bench
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
 from dgbook.lab import probes, records
@@ -140,10 +142,32 @@ def test_one_recorded_value():
 
 @pytest.mark.parametrize("one", EFFECTS.values(), ids=lambda one: one.name)
 def test_the_committed_record_has_every_setting(one):
-    rows = rows_of(one, records.load("machine/probes"))
+    rows = rows_of(one, records.load(one.record))
     assert len({caption_of(one, row) for row in rows}) == len(rows), "settings look alike"
     assert all(value(one, row) > 0 for row in rows)
     assert len(rows) == len(one.settings)
+
+
+def test_effects_go_into_their_records(tmp_path, monkeypatch):
+    """One of its own is not replaced by a measurement of the others, nor replaces theirs."""
+    here = {key: value for key, value in FIELDS.items() if key != "ceilings"}
+    monkeypatch.setattr(bench, "device", lambda _: PRETENDED)
+    monkeypatch.setattr(bench, "ceilings", lambda _: CEILINGS)
+    monkeypatch.setattr(bench, "environment", lambda _: here)
+    for name in ("gather", "chain", "clock"):
+        monkeypatch.setitem(EFFECTS, name, replace(EFFECTS[name], probe=pretended))
+
+    def written(*effects):
+        bench.bench(Namespace(effects=effects, out=tmp_path))
+        found = [records.load(path.stem.split("__")[0].replace("-", "/"), tmp_path)
+                 for path in tmp_path.glob("*.json")]  # fmt: skip
+        return {record.name: [row["path"] for row in record.rows] for record in found}
+
+    chains = ["chain"] * len(EFFECTS["chain"].settings) + ["clock"] * 2
+    assert written("chain", "clock") == {"machine/chains": chains}
+    both = {"machine/chains": chains, "machine/probes": ["gather"] * 2}
+    assert written("gather") == both
+    assert written("clock") == both | {"machine/chains": ["clock"] * 2}
 
 
 @pytest.mark.parametrize("one", EFFECTS.values(), ids=lambda one: one.name)

@@ -172,6 +172,31 @@ def test_fma_chains(real, accumulators):
     assert np.allclose(GPU.to_numpy(out), chains.sum(axis=1), rtol=0, atol=4e3 * np.finfo(real).eps)
 
 
+@pytest.mark.parametrize("chains", [1, 8])
+@pytest.mark.parametrize("operation", probes.OPERATIONS)
+def test_chains_of_one_operation(real, operation, chains):
+    """Link by link as NumPy does it, in fp64: what is wrong by a rounding stays small."""
+    start, rounds = RANDOM.uniform(1, 2, 320).astype(real), 1
+    a, b, c = real(0.75), real(0.25), real(2)
+    out = GPU.empty(320, real)
+    kernel = probes.make_chain(real, operation, chains)
+    kernel[10, 32](GPU.array(start), a, b, c, np.int32(rounds), out)
+    x = start[:, None].astype(np.float64) + np.arange(chains)
+    link = {
+        "add": lambda x: x + a,
+        "multiply": lambda x: x * a,
+        "fma": lambda x: x * a + b,
+        "choose": lambda x: np.where(x > a, b, c),
+        "divide": lambda x: a / x,
+        "reciprocal": lambda x: 1 / x,
+        "rsqrt": lambda x: x**-0.5,
+    }[operation]
+    for _ in range(rounds * probes.OPERATIONS_A_ROUND // chains):
+        x = link(x)
+    want = x.sum(axis=1)
+    assert np.allclose(GPU.to_numpy(out), want, rtol=1e3 * np.finfo(real).eps, atol=0)
+
+
 @pytest.mark.parametrize("unit", [1, 32])
 def test_divergence_takes_each_lanes_own_branch(real, unit):
     shift = np.array([1, -2, 0.5, 4, 8], real)
@@ -468,6 +493,20 @@ def test_independent_chains_hide_latency():
     assert eight.TFLOPs > 0.9 * four.TFLOPs
     many = probes.fma_rate(GPU, "float32", 1)
     assert many.TFLOPs > 1.5 * one.TFLOPs, "and so do many warps"
+
+
+def test_a_quotient_takes_longer_than_a_product():
+    times = {
+        (operation, chains): probes.chain_latency(GPU, "float64", operation, chains).seconds
+        for operation in ("multiply", "divide")
+        for chains in (1, 8)
+    }
+    assert times["divide", 1] > 3 * times["multiply", 1]
+    assert times["multiply", 8] < 0.7 * times["multiply", 1]
+    cycle = probes.clock_cycle(GPU).seconds_per_operation
+    assert 0.2e-9 < cycle < 2e-9
+    latency = times["multiply", 1] / (probes.OPERATIONS_A_ROUND * probes.CHAIN_ROUNDS)
+    assert 3 < latency / cycle < 100
 
 
 def test_divergent_branches_take_turns():

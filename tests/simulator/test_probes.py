@@ -128,6 +128,42 @@ def test_fma_chains(real, accumulators, links):
     assert np.max(np.abs(out - chains.sum(axis=1))) < 100 * np.finfo(real).eps
 
 
+def after(operation, x, links, b):
+    """What so many links of a chain make of x, with a = 0.5 and c = 2, which is above a."""
+    if operation == "choose":  # b and c in turn, or b for good if it is above a as well
+        return np.where((x > 0.5) & (b < 0.5), 2, b)
+    return {
+        "add": x + links / 2,
+        "multiply": x / 2**links,
+        "fma": 2 * b + (x - 2 * b) / 2**links,
+        "divide": x,
+        "reciprocal": x,
+        "rsqrt": x ** (1 / 2**links),
+    }[operation]
+
+
+@pytest.mark.parametrize("b", [0.25, 0.75])
+@pytest.mark.parametrize("chains", [1, 8])
+@pytest.mark.parametrize("operation", probes.OPERATIONS)
+def test_chains_of_one_operation(real, operation, chains, b):
+    """An even number of links each, so that quotients end where they began."""
+    start, rounds = np.array([0.25, 1.25, 3], real), 2
+    out = poisoned(3, real)
+    operands = real(0.5), real(b), real(2)
+    probes.make_chain(real, operation, chains)[1, 3](start, *operands, np.int32(rounds), out)
+    links = rounds * probes.OPERATIONS_A_ROUND // chains
+    begins = start[:, None].astype(np.float64) + np.arange(chains)
+    want = after(operation, begins, links, b).sum(axis=1)
+    assert np.abs(out / want - 1).max() < 10 * np.finfo(real).eps
+
+
+@needs_compiler
+def test_clock_cycles_are_counted(tmp_path):
+    passed = np.full(2, -1, np.int32)
+    Emulated(probes.wait_clocks(), tmp_path, (9, 0))[2, 32](12, passed)
+    assert np.array_equal(passed, [15, 15])  # the third look, five cycles from the one before
+
+
 @pytest.mark.parametrize("unit", [1, 32])
 def test_divergence_takes_each_lanes_own_branch(real, unit):
     shift = np.array([1, -2, 0.5], real)

@@ -546,9 +546,9 @@ class DeviceSteps(DeviceStepper):
         """The newest state as nodal values."""
         return self.launcher.download(self.state, self.nodal)
 
-    def values(self) -> Iterator[tuple[Any, np.ndarray]]:
-        """As `OnDevice.values`, of nodal values."""
-        return self.launcher.values(self.state, self.nodal)
+    def _mass(self, solver: LinearSolver) -> np.ndarray:
+        nodal = self.nodal(np.eye(solver.element.Np)[None])[0]  # row i has those of unknown i
+        return nodal @ solver.element.mass @ nodal.T
 
 
 def _step(

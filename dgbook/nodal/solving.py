@@ -641,16 +641,16 @@ class OnDevice:
 
     def energy(self, solver: NodalSolver) -> float:
         """The energy of the newest state, by the device; see `NodalSolver.energy`."""
-        mass = self.launcher.device.array(solver.element.mass)
+        mass = self.launcher.device.array(self._mass(solver))
         total = 0.0
-        for values, elements in self.values():
+        for values, elements in self.launcher.values(self.state):
             weights = self.launcher.device.array(solver.energy_weights(elements))
             total = total + energy_of(values.astype(np.float64), mass, weights)
         return float(total)
 
-    def values(self) -> Iterator[tuple[Any, np.ndarray]]:
-        """The newest state as `download` has it, some elements at a time, and their numbers."""
-        return self.launcher.values(self.state)
+    def _mass(self, solver: NodalSolver) -> np.ndarray:
+        """The mass matrix of what the launcher's states hold of an element, (Np, Np)."""
+        return solver.element.mass
 
 
 class DeviceStepper(OnDevice, ABC):

@@ -21,7 +21,7 @@ SOLVERS = {
     "maxwell": lambda device: maxwell.Solver(box((1, 1, 1)), 1, device=device),
     "acoustics": lambda device: acoustics.Solver(box((1, 1, 1)), 1, device=device),
     "bernstein": lambda device: acoustics.Solver(
-        box((1, 1, 1)), 1, device=device, basis="bernstein"
+        box((1, 1, 1)), 2, device=device, basis="bernstein"
     ),
     "linear": lambda device: linear.Solver(box(3, periodic=True), 2, linear.wave(1), device=device),
 }

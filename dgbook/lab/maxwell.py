@@ -661,7 +661,7 @@ def ladder_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
 
 
 def levers_record(order: int, dtype: str, dofs: int, session: Session) -> Rows:
-    """Rows of the record maxwell/levers: what each part of the rung "register tile" does alone.
+    """Rows of the record maxwell/levers: parts of the rung "register tile", alone and by twos.
 
     Like those of maxwell/ladder, of `dgbook.lab.ladder.levers`; "rung" says which.
     """

@@ -30,7 +30,8 @@ NO_TESTS = 5  # pytest's exit code
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    "OMP_WAIT_POLICY": "PASSIVE",  # Numba takes all cores nonetheless: who waits there, sleeps
+    "NUMBA_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "PASSIVE",  # where Numba takes all cores nonetheless, who waits there sleeps
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "",  # empty means no: else every process compiles its imports
@@ -99,10 +100,11 @@ def made(target: str) -> tuple[str, ...]:
     return "make", "--no-print-directory", f"PYTHON={sys.executable}", target
 
 
-def pytest(name: str, *arguments: str, python: Path = BIN / "python") -> Part:
-    """A part of pytest tests, counted from its report."""
+def pytest(name: str, *arguments: str, python: Path = BIN / "python", threads: int = 1) -> Part:
+    """A part of pytest tests, counted from its report, with so many threads of Numba."""
 
     def part(runner: Runner) -> Outcome:
+        runner.environment["NUMBA_NUM_THREADS"] = str(threads)
         report = REPORTS / f"{name}.xml"
         report.unlink(missing_ok=True)
         # One at a time runs in pytest's own process: of two, one would only pass on what it hears.
@@ -197,7 +199,7 @@ PARTS: dict[str, Part] = {
     "colab": colab,  # has its own environment, and tests with it while the other one is made
     "lint": commands(("ruff", "check", "."), ("ruff", "format", "--check", "."), ("codespell",)),
     "book": commands(("make", "--no-print-directory", "pages")),
-    "cores": pytest("cores", *WITH_CORES),
+    "cores": pytest("cores", *WITH_CORES, threads=CORES),
     "assignments": pytest("assignments", "tests/exercises", *BY_FILE),
     "simulator": pytest("simulator", "tests/simulator", *SPREAD),
     "compile": pytest("compile", "tests/compile", *SPREAD),

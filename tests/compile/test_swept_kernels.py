@@ -113,21 +113,22 @@ def test_kernels_fit_the_machine(name, dtype, cc, held):
     assert "shfl.sync" in report.ptx
 
 
+# With several points a thread they take long: those that need most registers, on the newest alone.
+WIDE = [case for case in NEWEST if case[:2] in (*CASES[1::2], ("euler", "float32"))]
+
 # Registers of rows of Classic, tiles, Register and Shared with 4 points a thread; with 2 of Euler
 # in fp64.
 MOST_WIDE = {
-    ("heat", "float32"): (48, 48, 64, 72),
     ("heat", "float64"): (48, 48, 72, 80),
-    ("ks", "float32"): (48, 48, 64, 64),
     ("ks", "float64"): (48, 56, 72, 80),
     ("euler", "float32"): (72, 88, 112, 136),
     ("euler", "float64"): (96, 112, 136, 176),
 }
 
 
-@pytest.mark.parametrize(("name", "dtype", "cc"), NEWEST)
+@pytest.mark.parametrize(("name", "dtype", "cc"), WIDE)
 def test_several_points_a_thread_stay_in_registers(name, dtype, cc, held):
-    """Of the swept kernels the diamond, the largest: they take long, so on the newest alone."""
+    """Of the swept kernels the diamond, the largest."""
     problem, most = as_problem(name), MOST_WIDE[name, dtype]
     points = 2 if (name, dtype) == ("euler", "float64") else 4
     plan = Plan(128, points, 4)

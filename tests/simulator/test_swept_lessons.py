@@ -29,7 +29,7 @@ RESIDENT = "132 * min(65536 // registers, 2048)"
         (TALK, "up", (NONE, NONE), "stopped", "Nothing makes one wait"),
         (TALK, "diamond", ("2 * h - d", "t", "t + 2"), "right", "all 64 values"),
         (TALK, "diamond", ("h", "t", "t + 2"), "wrong", "of `new` are wrong"),
-        (TALK, "tile", ("K", "B - K"), "right", "all 32 values"),
+        (TALK, "tile", ("last", "B - last"), "right", "all 32 values"),
         (TALK, "tile", ("0", "B"), "stopped", "own the same word"),
         (TALK, "gain", (f"{ONCE} / (2 * level + (launch + trip) / h)",), "right", ""),
         (TALK, "gain", (f"{ONCE} / (2 * level + {ONCE} / h)",), "wrong", "6.900"),

@@ -65,10 +65,9 @@ def jacobi(matrix: BlockMatrix) -> BlockMatrix:
 def schwarz(matrix: BlockMatrix) -> BlockMatrix:
     """Additive Schwarz by elements: all faces of an element together, and the mean of two elements.
 
-    With R_K the rows of an identity that belong to the faces of element K, and D the numbers of
-    elements at each face,
+    With R_K the rows of an identity that belong to the faces of element K,
 
-        M = D^-1 sum_K R_K^T (R_K A R_K^T)^-1 R_K.
+        M = diag(1 / elements at a face) sum_K R_K^T (R_K A R_K^T)^-1 R_K.
 
     Each term couples faces of one element only. So M has the blocks of A, takes the memory of A
     and not that of all small inverses, and a product with it costs what one with A does.

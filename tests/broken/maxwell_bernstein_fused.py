@@ -47,7 +47,7 @@ MISTAKES = [
     Mistake("no barrier before the lift", LIFT, "        lift("),
     Mistake("no barrier before the update", UPDATE, "        update("),
     Mistake("teams of several warps, no barrier but a warp's", "lanes == WARP", "lanes >= WARP"),
-    Mistake("L_0 weighs its diagonal by N + 2", "c2 * c2 + 2 * N + 3", "c2 * c2 + 2 * N + 1"),
+    Mistake("L_0 weighs its diagonal by N + 2", "b2 * b2 + 2 * N + 3", "b2 * b2 + 2 * N + 1"),
     Mistake("L_0 forgets a neighbor", "(y[down] + y[down + 1])", "y[down]"),
     Mistake("slices keep their sign", "-real(i + 1)", "real(i + 1)"),
     Mistake("a slice from the wrong row", "s[old + q + length]", "s[old + q + length - 1]"),

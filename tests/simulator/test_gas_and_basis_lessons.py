@@ -59,7 +59,7 @@ BLANKS = {
         {"...  # from": "column[j] -= 1; column[m] += 1  # from", "] = ...": "] = a[j]"},
     ),
     "difference": (SPARSE, {"d[i] = ...": "d[i] = u[p + 1] - u[p]", "* ...": "* d[below[i, j]]"}),
-    "face": (FURTHER, {"...": "c2[j, 2] * (s[i + r + 1] + s[i + r + 2])"}),
+    "face": (FURTHER, {"...": "b2[j, 2] * (s[i + r + 1] + s[i + r + 2])"}),
 }
 # A blank, what is right in it, what is put instead, and what has to be told.
 WRONG = [

@@ -163,7 +163,7 @@ def test_what_meets_is_what_the_tangents_say():
 
 @pytest.mark.parametrize("order", [1, 2, 4, 8])
 def test_a_thread_lifts_a_face_as_the_basis_does(order):
-    """In whole numbers times c! and twice what they lift to times a!, exact up to rounding."""
+    """In whole numbers times b! and twice what they lift to times a!, exact up to rounding."""
     basis, lookup = bernstein_basis(order), tables(order)
     element = basis.element
     flux = np.random.default_rng(1).integers(-9, 10, element.Nfp).astype(float)

@@ -131,7 +131,7 @@ BLANKS = {  # of lessons 5b and 5c
               "    assemble = 12 * Np + 6 * Np + 6 * Np"),
     "asked": ("Nf + Np + ...", "Nf + Np + Np * Nf / w_i"),
     "best": ("[free], ...).sum(axis=...)", "[free], block).sum(axis=1)"),
-    "traces_per_side": ("return ...", "return 2 - sigma"),
+    "traces_per_side": ("return ...", "return 2 - inside"),
     "second_from_first": ("D_1[...][:, ...]", "D_1[swap][:, swap]"),
     "caught": ("[..., ..., ...],  # the order of the minus side\n"
                "        [..., ..., ...],  # the wrong impedance\n"

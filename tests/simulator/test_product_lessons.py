@@ -18,7 +18,8 @@ IMPORTS = (
     "from dgbook.page import Task, check, check_function\n"
 )
 WAIT, NONE = "cuda.syncthreads()", "pass"
-MATRIX, INDICES, VECTORS = "w * F * n_b * m**2", "4 * F * n_b", "2 * w * F * m"
+ROWS, INDICES = "itemsize * F * n_b * m", "4 * F * n_b"
+MATRIX, VECTORS = f"{ROWS} * m", "2 * itemsize * F * m"
 READ, PART = "side_by_side[b * m + j, t]", "X[columns[l, b], j, c]"
 
 
@@ -30,11 +31,11 @@ READ, PART = "side_by_side[b * m + j, t]", "X[columns[l, b], j, c]"
         (PRODUCT, "product", ("x[columns[:, ::-1]]",), "wrong", ""),
         (PRODUCT, "product", ("np.repeat(x[:, None], n_b, axis=1)",), "wrong", ""),
         (PRODUCT, "block_bytes", (MATRIX, INDICES, VECTORS), "right", "the value"),
-        (PRODUCT, "block_bytes", ("w * F * n_b * m", INDICES, VECTORS), "wrong", "m rows of m"),
+        (PRODUCT, "block_bytes", (ROWS, INDICES, VECTORS), "wrong", "m rows of m"),
         (PRODUCT, "block_bytes", (MATRIX, "4 * F * n_b * m", VECTORS), "wrong", "per block"),
-        (PRODUCT, "block_bytes", (MATRIX, "w * F * n_b", VECTORS), "wrong", "has 4 bytes"),
-        (PRODUCT, "block_bytes", (MATRIX, INDICES, "w * F * m"), "wrong", "both x and y"),
-        (PRODUCT, "block_bytes", (MATRIX, INDICES, "2 * F * m"), "wrong", "w bytes each"),
+        (PRODUCT, "block_bytes", (MATRIX, "itemsize * F * n_b", VECTORS), "wrong", "has 4 bytes"),
+        (PRODUCT, "block_bytes", (MATRIX, INDICES, "itemsize * F * m"), "wrong", "both x and y"),
+        (PRODUCT, "block_bytes", (MATRIX, INDICES, "2 * F * m"), "wrong", "itemsize bytes each"),
         (PRODUCT, "product", ("x[columns[:, 0]]",), "stopped", "X has shape"),
         (PRODUCT, "step_1", ("l, b, i, j", "columns[l, b], j"), "right", "all 36 values"),
         (PRODUCT, "step_1", ("l, b, j, i", "columns[l, b], j"), "wrong", "of `y` are wrong"),

@@ -82,11 +82,11 @@ def tables(order: int, itemsize: int) -> dict[str, np.ndarray]:
     """What kernels look up, the same for all elements.
 
     A point j of a face is in row r, place q of the triangle that begins at the face's last vertex:
-    j = r (r + 1) / 2 + q. Its multi-index is c = (q, r - q, N - r), its number in the basis of the
+    j = r (r + 1) / 2 + q. Its multi-index is b = (q, r - q, N - r), its number in the basis of the
     face Nfp - 1 - j. Positions are counted in bytes, 16 a point: two of them fit in a word.
 
     - nodes (Nfp, 4): the control point j of each face and, in the upper half of the word, r;
-    - squares (Nfp, 4): c_0^2, c_1^2, c_2^2 and c!;
+    - squares (Nfp, 4): b_0^2, b_1^2, b_2^2 and b!;
     - corners (Np - Nfp, 2): of b of degree N - 1 the control points b + e_0, b + e_2 and, in the
       second word, b + e_3; b + e_1 follows b + e_0;
     - rows (Np, 4): where a - e_j are in degree N - 1, j = 0..3, in two words, and where the point
@@ -98,18 +98,18 @@ def tables(order: int, itemsize: int) -> dict[str, np.ndarray]:
 
     **Slices without factors.** With s_i the slice of degree N - i (``BernsteinBasis.sweep``) and
     t_i = 2 (-1)^i (i+1)! b! s_i at b, the denominators and b_j + 1 drop out:
-    (t_{i+1})_b = sum_j (t_i)_{b + e_j}. And with y_c = c! u_c, L_0 becomes
+    (t_{i+1})_b = sum_j (t_i)_{b + e_j}. And with y_b = b! u_b, L_0 becomes
 
-        (t_0)_c = sum_j (c_j + 1)^2 y_c + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
+        (t_0)_b = sum_j (b_j + 1)^2 y_b + sum_k b_k^2 sum_{j != k} y_{b + e_j - e_k}.
     """
     element = BernsteinElement(3, order)
     N, a = order, element.multi_indices
     factorial = np.array([math.factorial(n) for n in range(N + 1)], float)
     unit = np.eye(4, dtype=int)
 
-    c = multi_indices(2, N)[::-1]
-    nodes = BYTES * element.face_nodes[:, ::-1].T | (N - c[:, 2:]) << HALF
-    squares = np.column_stack([c**2, factorial[c].prod(axis=1)])
+    face = multi_indices(2, N)[::-1]
+    nodes = BYTES * element.face_nodes[:, ::-1].T | (N - face[:, 2:]) << HALF
+    squares = np.column_stack([face**2, factorial[face].prod(axis=1)])
 
     b = multi_indices(3, N - 1)
     corners = [BYTES * lattice_position(N, b + unit[j]) for j in (0, 2, 3)]

@@ -261,7 +261,7 @@ def make_first_half(shape, plan):
             v = np.uint32(U + e * size)
             A, B = flux_at(k + e, f, j, state, v, u, data, links,
                            meeting, geometry, walls)  # fmt: skip
-            # The lift takes control points times c!, which is a! here.
+            # The lift takes control points times b!, which is a! here.
             weight = weights[meeting[6 * f * Nfp + j] & POSITION]
             p = np.uint32(F + (2 * f * elements + e) * Nfp + j)
             faces[p], faces[p + elements * Nfp] = A / weight, B / weight

@@ -4,7 +4,7 @@
 // tetrahedron, 16 bytes at a time.
 //
 // A slice of degree n has rows of n + 1, n, ..., 1 points. The numbers
-// are control points times c!, where c is their multi-index. Then slice
+// are control points times b!, where b is their multi-index. Then slice
 // i + 1 comes from slice i by
 //
 //     s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
@@ -25,11 +25,11 @@ __device__ constexpr REAL factorial(int n)
     return product;
 }
 
-// Slice 0 from the flux y on a face. For control points times c!, twice
+// Slice 0 from the flux y on a face. For control points times b!, twice
 // L_0 is
 //
-//     sum_j (c_j + 1)^2 y_c
-//     + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
+//     sum_j (b_j + 1)^2 y_b
+//     + sum_k b_k^2 sum_{j != k} y_{b + e_j - e_k}.
 template <int SIZE> __device__ void lift_to_face(REAL (&t)[SIZE])
 {
     REAL y[NFP];
@@ -37,20 +37,20 @@ template <int SIZE> __device__ void lift_to_face(REAL (&t)[SIZE])
     for (int r = 0; r <= ORDER; ++r)
 #pragma unroll
         for (int q = 0; q <= ORDER - r; ++q) {
-            const int c = ORDER - q - r, j = at(ORDER, q, r);
-            y[j] = t[j] * (factorial(q) * factorial(r) * factorial(c));
+            const int b = ORDER - q - r, j = at(ORDER, q, r);
+            y[j] = t[j] * (factorial(q) * factorial(r) * factorial(b));
         }
 #pragma unroll
     for (int r = 0; r <= ORDER; ++r)
 #pragma unroll
         for (int q = 0; q <= ORDER - r; ++q) {
-            const int c = ORDER - q - r, j = at(ORDER, q, r);
+            const int b = ORDER - q - r, j = at(ORDER, q, r);
             const int up = at(ORDER, q, r + 1);
             const int down = at(ORDER, q, r - 1);
-            const int squares = c * c + q * q + r * r;
+            const int squares = b * b + q * q + r * r;
             REAL sum = REAL(squares + 2 * ORDER + 3) * y[j];
-            if (c > 0)
-                sum += REAL(c * c) * (y[j + 1] + y[up]);
+            if (b > 0)
+                sum += REAL(b * b) * (y[j + 1] + y[up]);
             if (q > 0)
                 sum += REAL(q * q) * (y[j - 1] + y[up - 1]);
             if (r > 0)

@@ -8,11 +8,11 @@ from dgbook.gpu import jit
 def make_lift_to_face(shape):
     """Device function for slice 0: L_0 (chan2015, section 3.1.2).
 
-    For control points times c!, where c is their multi-index, and
+    For control points times b!, where b is their multi-index, and
     without its factor 1/2, which the derivatives lack, too, it is
 
-        sum_j (c_j + 1)^2 y_c
-        + sum_k c_k^2 sum_{j != k} y_{c + e_j - e_k}.
+        sum_j (b_j + 1)^2 y_b
+        + sum_k b_k^2 sum_{j != k} y_{b + e_j - e_k}.
     """
     real, N = np.dtype(shape.dtype).type, shape.order
 
@@ -23,16 +23,16 @@ def make_lift_to_face(shape):
         for r in range(N + 1):
             length = N + 1 - r
             for q in range(length):
-                c0, c1, c2 = N - q - r, q, r
-                squares = c0 * c0 + c1 * c1 + c2 * c2 + 2 * N + 3
+                b0, b1, b2 = N - q - r, q, r
+                squares = b0 * b0 + b1 * b1 + b2 * b2 + 2 * N + 3
                 x = real(squares) * y[Y + j]
                 up, down = Y + j + length, Y + j - length - 1
-                if c0 > 0:
-                    x += real(c0 * c0) * (y[Y + j + 1] + y[up])
-                if c1 > 0:
-                    x += real(c1 * c1) * (y[Y + j - 1] + y[up - 1])
-                if c2 > 0:
-                    x += real(c2 * c2) * (y[down] + y[down + 1])
+                if b0 > 0:
+                    x += real(b0 * b0) * (y[Y + j + 1] + y[up])
+                if b1 > 0:
+                    x += real(b1 * b1) * (y[Y + j - 1] + y[up - 1])
+                if b2 > 0:
+                    x += real(b2 * b2) * (y[down] + y[down + 1])
                 s[S + j] = x
                 j += 1
 
@@ -43,7 +43,7 @@ def make_sweep_face(shape):
     """Device function for the other slices, each from the one before.
 
     A point takes three entries (chan2015, Algorithm 1). For control
-    points times c!, slice i + 1 is
+    points times b!, slice i + 1 is
     s_b = -(i + 1) / (i + 2) sum_j s_{b + e_j}.
     """
     real = np.dtype(shape.dtype).type
@@ -70,7 +70,7 @@ def make_sweep_face(shape):
 def make_lift_face(shape):
     """Device function for the lift of one number from one face.
 
-    From control points of the face times c!, it computes all slices,
+    From control points of the face times b!, it computes all slices,
     which are control points of the tetrahedron times a!. No other
     thread accesses them meanwhile, so that it needs no barrier. A slice
     of degree n has rows of n + 1, n, ..., 1 points.

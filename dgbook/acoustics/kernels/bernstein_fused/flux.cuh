@@ -1,4 +1,4 @@
-// Step 4: the flux kappa Fs s times c!, on the four faces.
+// Step 4: the flux kappa Fs s times b!, on the four faces.
 
 __device__ void compute_flux(FacePoints& on_faces, VECTOR* room,
                              unsigned lane, const unsigned* nodes,

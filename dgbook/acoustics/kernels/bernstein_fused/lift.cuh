@@ -8,7 +8,7 @@
 //
 // for every degree. A thread keeps its t_j and loads the other two.
 // There are no factors, because t_j is the control point times 2
-// (i + 1)! c! (-1)^i, where c is the multi-index of j in slice i;
+// (i + 1)! b! (-1)^i, where b is the multi-index of j in slice i;
 // `weights` divide by it. The arrays `squares` and `weights` hold the
 // first VECTORs of all points, then the second ones, and so on.
 
@@ -37,14 +37,15 @@ __device__ void lift_to_faces(FacePoints& on_faces, VECTOR* room,
             load(x[0], flux - 1), load(x[1], above - 1);
             load(x[2], flux + 1), load(x[3], above);
             load(x[4], below + 1), load(x[5], below + 2);
-            const REAL(&c)[4] = on_faces.square[i];
-            const REAL total = c[0] + c[1] + c[2] + (2 * ORDER + 3);
+            const REAL(&square)[4] = on_faces.square[i];
+            const REAL total
+                = square[0] + square[1] + square[2] + (2 * ORDER + 3);
             REAL(&t)[4] = on_faces.lifted[i];
 #pragma unroll
             for (int f = 0; f < 4; ++f) {
-                t[f] = total * t[f] + c[0] * (x[0][f] + x[1][f]);
-                t[f] += c[1] * (x[2][f] + x[3][f]);
-                t[f] += c[2] * (x[4][f] + x[5][f]);
+                t[f] = total * t[f] + square[0] * (x[0][f] + x[1][f]);
+                t[f] += square[1] * (x[2][f] + x[3][f]);
+                t[f] += square[2] * (x[4][f] + x[5][f]);
             }
             store(room + SLICE + on_faces.element[i] * NP
                       + on_faces.point[i],

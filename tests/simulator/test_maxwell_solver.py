@@ -184,6 +184,9 @@ class NumpyLauncher:
     def download(self, state, nodal=as_it_is):
         return nodal((SUMS.T @ state.reshape(6, -1)).reshape(6, self.operator.mesh.K, -1))
 
+    def values(self, state):
+        yield self.download(state), self.elements
+
     @property
     def elements(self):
         return np.arange(self.operator.mesh.K)

@@ -1,6 +1,7 @@
 """What is measured, without a GPU: kernels run once, in the simulator, and take a millisecond."""
 
 import json
+from contextlib import nullcontext
 
 from dgbook.gpu import device
 from dgbook.gpu.timing import Timing
@@ -35,6 +36,12 @@ def stop(monkeypatch, measure):
     monkeypatch.setattr(measure, "measure", timed)
     monkeypatch.setattr(measure, "tune", tuned)
     monkeypatch.setattr("dgbook.lab.session.beyond_cache", lambda *_: True)
+
+
+def two_cores(monkeypatch, module):
+    """Let the processor have two cores by a module's functions, however many threads there are."""
+    monkeypatch.setattr(module, "all_cores", lambda: 2)
+    monkeypatch.setattr(module, "on_cores", lambda cores: nullcontext())
 
 
 def content(name, rows):

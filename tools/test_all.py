@@ -30,8 +30,7 @@ NO_TESTS = 5  # pytest's exit code
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
-    "NUMBA_NUM_THREADS": "1",
-    "OMP_WAIT_POLICY": "PASSIVE",  # where Numba takes all cores nonetheless, who waits there sleeps
+    "OMP_WAIT_POLICY": "PASSIVE",  # where Numba takes more nonetheless, who waits there sleeps
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PYTHONHASHSEED": "0",
     "PYTHONDONTWRITEBYTECODE": "",  # empty means no: else every process compiles its imports
@@ -101,7 +100,10 @@ def made(target: str) -> tuple[str, ...]:
 
 
 def pytest(name: str, *arguments: str, python: Path = BIN / "python", threads: int = 1) -> Part:
-    """A part of pytest tests, counted from its report, with so many threads of Numba."""
+    """A part of pytest tests, counted from its report.
+
+    Numba has one thread, if no more are asked for: beside other tests they wait for one another.
+    """
 
     def part(runner: Runner) -> Outcome:
         runner.environment["NUMBA_NUM_THREADS"] = str(threads)

@@ -178,15 +178,12 @@ class Level:
         Of its barrier and of a word from shared memory.
     chain : float
         Of its longest chain: with `waiting`, what it takes at least.
-    work : float
-        Of all of its operations, one beginning an interval after the other.
     scheduled : float
         Of all of its operations by a thread, see `scheduled_seconds`.
     """
 
     waiting: float
     chain: float
-    work: float
     scheduled: float
 
 
@@ -220,7 +217,6 @@ def predicted_level(problem: Problem, dtype: str) -> Level:
     return Level(
         here.barrier + here.shared_load,
         total(longest_chain(ends, latency), latency),
-        total(operations_of(ends), interval),
         scheduled_seconds(ends, latency, interval),
     )
 

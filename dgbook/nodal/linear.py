@@ -357,13 +357,17 @@ class LinearSolver(NodalSolver):
                 stepper = kernels(self, launcher, u, clusters)
         return March(stepper, t, clusters.period * clusters.dt, count, done)
 
+    def _units(self, dtype: np.dtype | type) -> np.ndarray:
+        """Nodal values of each unknown of an element alone, (Np, Np), computed in `dtype`."""
+        return self._nodal(np.eye(self.element.Np, dtype=dtype)[None])[0]
+
     def _energies(self, rows: Any) -> np.ndarray:
         """Inner products in the energy norm of the operator's unknowns, by twos, on the host."""
         on_host = self.device.kind == "reference"
         shape = (len(rows), len(self.fields), self.mesh.K, self.element.Np)
         elements = np.arange(self.mesh.K) if on_host else self.launcher.elements
         # From unknowns to coefficients of orthonormal polynomials, and what fields count for.
-        unit = self._nodal(np.eye(self.element.Np, dtype=self.dtype)[None])[0]
+        unit = self._units(self.dtype)
         modes = np.asarray(unit @ self.element.inverse_vandermonde.T, like=rows)
         weights = np.sqrt(self._energy_weights(slice(None)) * self.jacobian)
         sums = np.zeros((len(rows), len(rows)))
@@ -547,8 +551,8 @@ class DeviceSteps(DeviceStepper):
         return self.launcher.download(self.state, self.nodal)
 
     def _mass(self, solver: LinearSolver) -> np.ndarray:
-        nodal = self.nodal(np.eye(solver.element.Np)[None])[0]  # row i has those of unknown i
-        return nodal @ solver.element.mass @ nodal.T
+        units = solver._units(np.float64)
+        return units @ solver.element.mass @ units.T
 
 
 def _step(

@@ -571,9 +571,8 @@ class EnergyWatch(Watch):
         self.solver = solver
         self.host = solver.device.is_host
         self.first = march.done
-        self.next = (
-            march.done + KEEP_AFTER * LOOK_EVERY
-        )  # when a device's state is kept in any case
+        # When a device's state is kept in any case.
+        self.next = march.done + KEEP_AFTER * LOOK_EVERY
         self.kept = march.seen()
         self.limit = solver.energy_limit(self.kept)
         self.squares = 0.0 if self.host else march.stepper.squares()

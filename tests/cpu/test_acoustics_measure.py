@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -83,8 +82,7 @@ def test_the_stage_by_all_paths(monkeypatch):
 
 
 def test_the_cores(unlaunched, monkeypatch):
-    monkeypatch.setattr(measuring, "all_cores", lambda: 2)
-    monkeypatch.setattr(measuring, "on_cores", lambda cores: nullcontext())  # there may be fewer
+    stopped_clock.two_cores(monkeypatch, measuring)
     rows = list(measure.core_rows(1, "float32", stopped_clock.SESSION))
     assert [row["size"]["cores"] for row in rows] == [1, 2]
     assert [row["path"] for row in rows] == ["cores", "cores"]

@@ -1,7 +1,6 @@
 """What is measured of the product with a trace matrix makes valid records: the clock stands."""
 
 import argparse
-from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -36,8 +35,7 @@ def stopped(monkeypatch):
     monkeypatch.setattr(measure, "FASTEST", ("sliced",))
     monkeypatch.setattr(measure, "LIBRARIES", ())
     monkeypatch.setattr(measure, "MEBIBYTES", (0.005,))
-    monkeypatch.setattr(measure, "all_cores", lambda: 2)
-    monkeypatch.setattr(measure, "on_cores", lambda cores: nullcontext())  # there may be fewer
+    stopped_clock.two_cores(monkeypatch, measure)
 
 
 def made(what, orders=(1,), dtypes=("float32",), dims=(2,), nbytes=2e4):

@@ -1545,10 +1545,10 @@ def _simulated(function: Callable, kernel: str, made: dict[int, Callable]) -> Ca
         if isinstance(value, np.ndarray):
             return ConstantArray(value, name)
         # Without numba-cuda a device function is the plain function itself.
-        plain = isinstance(value, types.FunctionType)
-        if plain and value in _STAND_INS:
+        plain, on_device = isinstance(value, types.FunctionType), hasattr(value, "py_func")
+        if (plain or on_device) and value in _STAND_INS:
             return _STAND_INS[value]
-        if hasattr(value, "py_func") or (plain and not HAS_NUMBA_CUDA):
+        if on_device or (plain and not HAS_NUMBA_CUDA):
             return _simulated(value, kernel, made)
         if plain:
             raise SimulatorError(

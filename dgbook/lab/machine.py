@@ -208,6 +208,11 @@ EFFECTS = {
                 for dtype in ("float32", "float64")
                 for operation in probes.OPERATIONS
                 for chains, full in ((1, False), (8, False), (1, True))
+            )
+            + tuple(
+                {"dtype": "float64", "operation": operation, "chains": chains, "full": False}
+                for operation in probes.BRANCHING
+                for chains in (1, 8)
             ),
             probes.chain_latency,
             lambda s: (

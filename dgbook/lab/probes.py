@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu.device import Device, as_device
-from dgbook.gpu.fast import make_divide, make_rsqrt
+from dgbook.gpu.fast import branching_rsqrt, make_divide, make_rsqrt
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
 from dgbook.gpu.source import CudaKernel, load
@@ -46,6 +46,7 @@ TRANSPOSES = ("naive", "shared", "padded", "several")
 LAUNCHES, LAUNCH_SAMPLES = 200, 30  # of a kernel that does nothing
 LAUNCH_KINDS = ("python", "numba", "raw", "graph")
 OPERATIONS = ("add", "multiply", "fma", "choose", "divide", "reciprocal", "rsqrt")
+BRANCHING = ("branching divide", "branching reciprocal", "branching rsqrt")  # of fp64
 CHAIN_ROUNDS = 2048  # so many that a launch and its first load are next to nothing
 OPERATIONS_A_ROUND = 32  # of `make_chain`: of one chain or of several together
 TENSOR_CAPABILITY = (8, 0)  # the first compute capability with fp64 and TF32 tensor cores
@@ -303,23 +304,24 @@ def make_fma(dtype: Any, accumulators: int, links: int = LINKS) -> Kernel:
 
 
 def make_link(dtype: Any, operation: str) -> Callable:
-    """The device function ``link(x, a, b, c)``, which does one of `OPERATIONS` to x.
+    """The device function ``link(x, a, b, c)``, which does one operation to x.
 
-    Quotients and roots are those of the swept kernels (`dgbook.gpu.fast`): in fp64 exact division,
-    in fp32 the fast one. x is the denominator, since a quotient by a number that stays the same can
-    be had from its reciprocal, computed once.
+    Quotients and roots are those of the swept kernels (`dgbook.gpu.fast`), and in fp64 those of the
+    compiler as well, which branch. x is the denominator, since a quotient by a number that stays
+    the same can be had from its reciprocal, computed once.
 
     Parameters
     ----------
     dtype : float32 or float64
     operation : str
-        "add": x + a; "multiply": x a; "fma": x a + b, rounded once; "choose": a comparison and a
-        choice by it, b if x > a, else c; "divide": a / x; "reciprocal": 1 / x, which compilers
-        know in fp64; "rsqrt": 1 / sqrt(x).
+        Of `OPERATIONS`, in fp64 also of `BRANCHING`. "add": x + a; "multiply": x a; "fma": x a + b,
+        rounded once; "choose": a comparison and a choice by it, b if x > a, else c; "divide":
+        a / x; "reciprocal": 1 / x; "rsqrt": 1 / sqrt(x).
     """
-    if operation not in OPERATIONS:
-        allowed = ", ".join(map(repr, OPERATIONS))
-        raise ValueError(f"operation = {operation!r}; allowed are {allowed}")
+    names = OPERATIONS + (BRANCHING if np.dtype(dtype) == np.float64 else ())
+    if operation not in names:
+        allowed = ", ".join(map(repr, names))
+        raise ValueError(f"operation = {operation!r} in {dtype}; allowed are {allowed}")
     quotient, root = make_divide(dtype), make_rsqrt(dtype)
     one = np.dtype(dtype).type(1)
 
@@ -351,8 +353,21 @@ def make_link(dtype: Any, operation: str) -> Callable:
     def rsqrt(x, a, b, c):
         return root(x)
 
+    @jit(device=True)
+    def branching_divide(x, a, b, c):
+        return a / x
+
+    @jit(device=True)
+    def branching_reciprocal(x, a, b, c):
+        return one / x
+
+    @jit(device=True)
+    def branching_root(x, a, b, c):
+        return branching_rsqrt(x)
+
     links = add, multiply, multiply_add, choose, divide, reciprocal, rsqrt
-    return dict(zip(OPERATIONS, links, strict=True))[operation]
+    links += branching_divide, branching_reciprocal, branching_root
+    return dict(zip(OPERATIONS + BRANCHING, links, strict=True))[operation]
 
 
 @cache
@@ -363,7 +378,7 @@ def make_chain(dtype: Any, operation: str, chains: int) -> Kernel:
     ----------
     dtype : float32 or float64
     operation : str
-        Of `OPERATIONS`, see `make_link`.
+        Of `OPERATIONS` or `BRANCHING`, see `make_link`.
     chains : int
         Independent ones in each thread: 1, 2, 4 or 8.
 
@@ -901,7 +916,7 @@ def chain_latency(
     device : Device
     dtype : float32 or float64
     operation : str
-        Of `OPERATIONS`, see `make_link`.
+        Of `OPERATIONS` or `BRANCHING`, see `make_link`.
     chains : int
         Independent ones in each thread: 1, 2, 4 or 8.
     full : bool

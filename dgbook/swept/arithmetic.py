@@ -11,8 +11,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from dgbook.gpu import cuda, jit
-from dgbook.gpu.fast import make_divide, make_rsqrt, rsqrt_by_formula
+from dgbook.gpu import jit
+from dgbook.gpu.fast import fma, make_divide, make_rsqrt, rsqrt_by_formula
 
 
 def _product_and_sum(a: Any, b: Any, c: Any) -> Any:
@@ -78,11 +78,6 @@ def _quotient(x: Any, y: Any) -> Any:
     return x / y
 
 
-@on_device
-def _fused(a, b, c):
-    return cuda.fma(a, b, c)
-
-
 def _always(function: Callable) -> Callable[[type], Callable]:
     """What makes one function, whatever the type."""
     return lambda real: function
@@ -105,6 +100,6 @@ CORES = Arithmetic(
     np.intp,
     on_core(_product_and_sum),
 )
-GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32, np.int32, _fused)
+GPU = Arithmetic(on_device, on_device(_where), make_rsqrt, make_divide, np.uint32, np.int32, fma)
 ADDRESSES = replace(GPU, index=np.uint64)
 """The same with indices as wide as addresses: a constant more is then part of a load."""

@@ -371,12 +371,18 @@ class Euler(Problem):
 
         @jit
         def inner(q):
+            # A momentum so small that its quotient is inexact has a
+            # square that is nothing beside e.
             rho, m, e = q
             return fma(-half * m, divide(m, rho), e)
 
         @jit
         def correction(step, reference):
             # Half of min(step / reference, 1) if both have the same sign.
+            # A GPU's quotient is NaN where the reference is denormal or
+            # the ratio infinite. Then "<" is false, and the ratio is
+            # taken for 1, which it exceeds: a step whose product with a
+            # denormal number is not 0 is larger than that number.
             usable = step * reference > zero
             ratio = divide(step, where(usable, reference, one))
             least = where(ratio < one, ratio, one)
@@ -408,6 +414,7 @@ class Euler(Problem):
             per = divide(one, fma(ql[0], sl, qr[0] * sr))
             u = fma(ql[1], sl, mr) * per
             e = fma(ql[2], sl, qr[2] * sr) * per
+            # At zero, too, this times its rsqrt is NaN: 0 times infinity.
             square = sound * fma(-half * u, u, e)
             radius = fma(square, rsqrt(square), abs(u))
             momentum = fma(gas, il + ir, fma(ql[1], ul, qr[1] * ur))

@@ -99,9 +99,12 @@ CHAINS = {
     ("float32", "rsqrt", 1): "rsqrt.approx.f32",
     ("float64", "multiply", 1): "mul.f64",
     ("float64", "choose", 8): "selp.f64",
-    ("float64", "divide", 1): "div.rn.f64",
-    ("float64", "reciprocal", 1): "rcp.rn.f64",
-    ("float64", "rsqrt", 8): "rsqrt.approx.f64",
+    ("float64", "divide", 1): "rcp.approx.ftz.f64",
+    ("float64", "reciprocal", 8): "rcp.approx.ftz.f64",
+    ("float64", "rsqrt", 8): "rsqrt.approx.ftz.f64",
+    ("float64", "branching divide", 1): "div.rn.f64",
+    ("float64", "branching reciprocal", 1): "rcp.rn.f64",
+    ("float64", "branching rsqrt", 8): "rsqrt.approx.f64",
 }
 
 

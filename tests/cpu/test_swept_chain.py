@@ -1,5 +1,6 @@
 """Operations of a level: counted by hand, by another count, and in what is compiled."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -60,9 +61,9 @@ def test_a_compiled_level_has_as_many_quotients_and_roots():
     problem, x = as_problem("euler"), np.empty(1)
     ptx = compile(make_diamond(problem, 128, "float64", False), (x, x, x, x), (9, 0)).ptx
     found = operations_of(level_of(problem))
-    assert ptx.count("div.rn.f64") == 2 * found["divide"]
-    assert ptx.count("rcp.rn.f64") == 2 * found["reciprocal"]
-    assert ptx.count("rsqrt.approx.f64") == 2 * found["rsqrt"]
+    assert ptx.count("rcp.approx.ftz.f64") == 2 * (found["divide"] + found["reciprocal"])
+    assert ptx.count("rsqrt.approx.ftz.f64") == 2 * found["rsqrt"]
+    assert not re.search(r"\b(?:div|rcp)\.rn\.f64|\brsqrt\.approx\.f64", ptx), "these branch"
 
 
 def test_a_chain_is_weighed():

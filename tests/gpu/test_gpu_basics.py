@@ -173,9 +173,11 @@ def test_fma_chains(real, accumulators):
 
 
 @pytest.mark.parametrize("chains", [1, 8])
-@pytest.mark.parametrize("operation", probes.OPERATIONS)
+@pytest.mark.parametrize("operation", probes.OPERATIONS + probes.BRANCHING)
 def test_chains_of_one_operation(real, operation, chains):
     """Link by link as NumPy does it, in fp64: what is wrong by a rounding stays small."""
+    if operation in probes.BRANCHING:
+        real = np.float64
     start, rounds = RANDOM.uniform(1, 2, 320).astype(real), 1
     a, b, c = real(0.75), real(0.25), real(2)
     out = GPU.empty(320, real)
@@ -190,7 +192,7 @@ def test_chains_of_one_operation(real, operation, chains):
         "divide": lambda x: a / x,
         "reciprocal": lambda x: 1 / x,
         "rsqrt": lambda x: x**-0.5,
-    }[operation]
+    }[operation.split()[-1]]
     for _ in range(rounds * probes.OPERATIONS_A_ROUND // chains):
         x = link(x)
     want = x.sum(axis=1)
@@ -498,11 +500,13 @@ def test_independent_chains_hide_latency():
 def test_a_quotient_takes_longer_than_a_product():
     times = {
         (operation, chains): probes.chain_latency(GPU, "float64", operation, chains).seconds
-        for operation in ("multiply", "divide")
+        for operation in ("multiply", "divide", "branching divide")
         for chains in (1, 8)
     }
     assert times["divide", 1] > 3 * times["multiply", 1]
     assert times["multiply", 8] < 0.7 * times["multiply", 1]
+    assert times["divide", 8] < 0.7 * times["divide", 1], "those without a branch overlap"
+    assert times["divide", 1] < times["branching divide", 1]
     cycle = probes.clock_cycle(GPU).seconds_per_operation
     assert 0.2e-9 < cycle < 2e-9
     latency = times["multiply", 1] / (probes.OPERATIONS_A_ROUND * probes.CHAIN_ROUNDS)

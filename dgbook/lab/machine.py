@@ -205,14 +205,9 @@ EFFECTS = {
             "ns",
             tuple(
                 {"dtype": dtype, "operation": operation, "chains": chains, "full": full}
-                for dtype in ("float32", "float64")
-                for operation in probes.OPERATIONS
+                for dtype, more in (("float32", ()), ("float64", probes.BRANCHING))
+                for operation in probes.OPERATIONS + more
                 for chains, full in ((1, False), (8, False), (1, True))
-            )
-            + tuple(
-                {"dtype": "float64", "operation": operation, "chains": chains, "full": False}
-                for operation in probes.BRANCHING
-                for chains in (1, 8)
             ),
             probes.chain_latency,
             lambda s: (

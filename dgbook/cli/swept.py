@@ -17,7 +17,7 @@ from dgbook.cli.output import replacing
 from dgbook.cli.running import check_place
 from dgbook.gpu import Device
 from dgbook.gpu import device as find_device
-from dgbook.lab import measuring, swept_gpus
+from dgbook.lab import measuring, swept_division, swept_gpus
 from dgbook.lab import swept as measure
 from dgbook.lab.numbers import live
 from dgbook.swept import exact
@@ -27,7 +27,12 @@ from dgbook.swept.problem import PROBLEMS, as_problem
 from dgbook.swept.solver import Solver
 from dgbook.time import MOST_STEPS
 
-RECORDS = measure.RECORDS | {"gpus": swept_gpus.gpus_rows}
+RECORDS = measure.RECORDS | {
+    "division": swept_division.division_rows,
+    "gpus": swept_gpus.gpus_rows,
+}
+SIZES = {"division": swept_division.SIZES, "gpus": swept_gpus.SIZES}
+"""Of records that have not the sizes of the paper's figures."""
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,7 +137,7 @@ def bench(arguments: argparse.Namespace) -> None:
 
 def sizes_of(arguments: argparse.Namespace, what: str) -> Sequence[int]:
     """The sizes that are asked for, or those of the book's record."""
-    return arguments.sizes or (swept_gpus.SIZES if what == "gpus" else measure.SIZES)
+    return arguments.sizes or SIZES.get(what, measure.SIZES)
 
 
 def tune(arguments: argparse.Namespace) -> None:

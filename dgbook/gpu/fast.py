@@ -43,6 +43,12 @@ def fma(a, b, c):
     return cuda.fma(a, b, c)
 
 
+@jit(device=True)
+def branching_divide(x, y):
+    """x / y as compilers make it: in fp64 with a branch."""
+    return x / y
+
+
 def rsqrt_by_formula(x):
     """1 / sqrt(x) for NumPy's scalars and arrays, in their precision."""
     return x.dtype.type(1) / np.sqrt(x)

@@ -14,6 +14,7 @@ import numpy as np
 from dgbook.gpu import Device
 from dgbook.gpu.timing import Timing, measure
 from dgbook.gpu.tune import Result, Trial, tune
+from dgbook.lab import records
 from dgbook.lab.barriers import make_barriers
 from dgbook.lab.measuring import Rows, all_cores, on_cores
 from dgbook.lab.probes import launch_cost
@@ -74,6 +75,14 @@ def steps_of_a_call(every: int, n: int) -> int:
 def solver_of(shape: Shape, device: Device, plan: Plan) -> Solver:
     """A solver by a plan."""
     return Solver(shape.problem, shape.scheme, shape.n, shape.dtype, device, plan)
+
+
+def best_plan(shape: Shape) -> Plan:
+    """The best plan in the record swept/step."""
+    rows = records.load("swept/step").select(path=shape.scheme, dtype=shape.dtype)
+    about = {"problem": shape.problem.name, "n": shape.n}
+    (best,) = (r for r in rows if r["size"] == about and not r.get("variant"))
+    return Plan(**best["plan"])
 
 
 def tune_step(shape: Shape, device: Device, candidates: list[Plan]) -> tuple[Result, int]:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from dgbook.lab import machine, records
+from dgbook.lab.probes import BRANCHING, OPERATIONS
 from dgbook.lab.swept import SINGLE
+from dgbook.lab.swept_division import BRANCHING as WITH_BRANCHES
 from dgbook.lab.swept_model import recorded_machine
 from dgbook.swept.arithmetic import Arithmetic
 from dgbook.swept.point import make_access
@@ -187,10 +189,11 @@ class Level:
     scheduled: float
 
 
-def recorded_seconds(dtype: str, chains: int) -> dict[str, float]:
+def recorded_seconds(dtype: str, chains: int, branching: bool = False) -> dict[str, float]:
     """Seconds per operation of a warp by the record machine/chains, with so many chains a thread.
 
-    With 1 chain they are latencies, with 8 intervals.
+    With 1 chain they are latencies, with 8 intervals. If `branching`, quotients and roots are those
+    that compilers make of fp64.
 
     Raises
     ------
@@ -201,11 +204,16 @@ def recorded_seconds(dtype: str, chains: int) -> dict[str, float]:
     rows = machine.rows_of(
         effect, records.load(effect.record), dtype=dtype, chains=chains, full=False
     )
-    return {row["plan"]["operation"]: row["seconds_median"] / row["operations"] for row in rows}
+    found = {row["plan"]["operation"]: row["seconds_median"] / row["operations"] for row in rows}
+    if branching:
+        found |= {name.split()[-1]: found[name] for name in BRANCHING}
+    return {operation: found[operation] for operation in OPERATIONS}
 
 
-def predicted_level(problem: Problem, dtype: str) -> Level:
+def predicted_level(problem: Problem, dtype: str, branching: bool = False) -> Level:
     """A level of Shared with a point per thread, by the records of what it consists of.
+
+    If `branching`, with the quotients and roots that compilers make of fp64.
 
     Raises
     ------
@@ -213,7 +221,7 @@ def predicted_level(problem: Problem, dtype: str) -> Level:
         If one of machine/probes, machine/chains and swept/launch is missing.
     """
     here, ends = recorded_machine(dtype), level_of(problem)
-    latency, interval = (recorded_seconds(dtype, chains) for chains in (1, 8))
+    latency, interval = (recorded_seconds(dtype, chains, branching) for chains in (1, 8))
     return Level(
         here.barrier + here.shared_load,
         total(longest_chain(ends, latency), latency),
@@ -229,6 +237,16 @@ def recorded_level(problem: Problem, dtype: str) -> float:
     (row,) = (
         row
         for row in records.load("swept/step").select(path="shared", dtype=dtype, variant=SINGLE)
+        if row["size"] == {"problem": problem.name, "n": SHOWN}
+    )
+    return row["seconds_median"] / (2 * len(problem.weights))
+
+
+def branching_level(problem: Problem) -> float:
+    """The same of Euler's equations in fp64 with branching quotients: record swept/division."""
+    (row,) = (
+        row
+        for row in records.load("swept/division").select(path="shared", variant=WITH_BRANCHES)
         if row["size"] == {"problem": problem.name, "n": SHOWN}
     )
     return row["seconds_median"] / (2 * len(problem.weights))

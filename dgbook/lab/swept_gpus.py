@@ -11,16 +11,15 @@ import numpy as np
 
 from dgbook.gpu import Device
 from dgbook.gpu.timing import Timing
-from dgbook.lab import records
 from dgbook.lab.measuring import Rows
 from dgbook.lab.parallel import asked_rank, gpu_counts, seconds_together
 from dgbook.lab.rivals.swept import on_ranks, tell
 from dgbook.lab.session import Session, Subject
-from dgbook.lab.swept import state, steps_of_a_call
+from dgbook.lab.swept import best_plan, state, steps_of_a_call
 from dgbook.parallel.transport import NcclRanks, Transport
 from dgbook.swept.cost import cost
 from dgbook.swept.parts import PART_SCHEMES, Parts
-from dgbook.swept.plan import Plan
+from dgbook.swept.plan import Plan, Shape
 from dgbook.swept.problem import Problem, as_problem
 
 SIZES = tuple(2**k for k in range(11, 25))
@@ -81,10 +80,7 @@ def cells(
 def recorded_plan(problem: Problem, scheme: str, n: int, dtype: str) -> Plan:
     """The best plan in the record swept/step for the nearest of `PLANS_OF`."""
     nearest = min(PLANS_OF, key=lambda size: abs(np.log2(size / n)))
-    rows = records.load("swept/step").select(path=scheme, dtype=dtype)
-    about = {"problem": problem.name, "n": nearest}
-    (best,) = (r for r in rows if r["size"] == about and not r.get("variant"))
-    return Plan(**best["plan"])
+    return best_plan(Shape(problem, scheme, nearest, dtype))
 
 
 def row(session: Session, gpus: int, cell: Cell, seconds: Iterable[float]) -> dict[str, Any]:

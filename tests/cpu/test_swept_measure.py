@@ -17,6 +17,7 @@ from dgbook.gpu.timing import Timing
 from dgbook.gpu.tune import Result, Trial
 from dgbook.lab import measuring, parallel, records, reproduce
 from dgbook.lab import swept as measure
+from dgbook.lab import swept_division as division
 from dgbook.lab import swept_gpus as gpus
 from dgbook.lab.diagram import profiles
 from dgbook.lab.probes import Probe
@@ -302,6 +303,22 @@ def test_parts_on_several_gpus(monkeypatch):
     bytes_of = [row["bytes"] for row in rows if row["path"] == "classic"]
     assert bytes_of == [2 * 4 * 32, 2 * 4 * 16] and rows[0]["dofs"] == rows[2]["dofs"] == 32
     assert all(bench.line(row, SIMULATOR) for row in rows)
+
+
+def test_both_kinds_of_quotients(monkeypatch):
+    """By the same plan, side by side, of Euler's equations in fp64 only."""
+    monkeypatch.setattr(division, "measure", stopped_clock.timed)
+    monkeypatch.setattr(division, "best_plan", lambda shape: Plan(8))
+    rows = list(division.division_rows(["euler"], ["shared"], ["float64"], [16], SESSION))
+    records.validate(stopped_clock.content("swept/division", rows))
+    stopped_clock.same_as_recorded("swept/division", rows)
+    assert [row["variant"] for row in rows] == [division.BRANCHING, division.BRANCH_FREE]
+    # Two levels per substep and a reach of 2: a launch of a node of 8 points is one step.
+    assert rows[0]["seconds_median"] == pytest.approx(stopped_clock.SECONDS / 2)
+    assert all(row["plan"] == {"threads": 8, "points": 1, "steps": 1} for row in rows)
+    for part in ((["heat"], ["float64"]), (["euler"], ["float32"])):
+        problems, dtypes = part
+        assert not list(division.division_rows(problems, SCHEMES, dtypes, [16], SESSION))
 
 
 def test_plans_of_parts_are_those_of_the_record():

@@ -108,7 +108,7 @@ def test_extremes_in_fp64():
 
 
 def test_quotients_and_roots_in_fp32():
-    """Within two units of the rounded result, as NVIDIA documents, of normal numbers below 2^126."""
+    """Within two units of the rounded one, as NVIDIA documents, of normal numbers below 2^126."""
     x, y = (nasty(RANDOM, N, -60, 60).astype(np.float32) for _ in range(2))
 
     def units(found, exact):

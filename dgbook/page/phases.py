@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from dgbook.check import simulator
@@ -224,5 +225,8 @@ def _spans(array: str, words: Iterable[int]) -> list[tuple[float, float, float]]
 
 
 def _fill(ax: Axes, spans: Iterable[tuple[float, float, float]], color: str, alpha: float) -> None:
-    for y, left, right in spans:
-        ax.fill_between([left, right], y, y + 0.9, color=color, alpha=alpha, lw=0)
+    """All spans of one color at once: a picture has hundreds."""
+    corners = [
+        [(left, y), (right, y), (right, y + 0.9), (left, y + 0.9)] for y, left, right in spans
+    ]
+    ax.add_collection(PolyCollection(corners, color=color, alpha=alpha, lw=0), autolim=False)

@@ -505,8 +505,8 @@ def _settle(fig: Figure) -> None:
 
 def _drawn(fig: Figure, transparent: bool = False) -> Picture.Image:
     buffer = io.BytesIO()
-    fig.savefig(buffer, format="png", dpi=DPI, transparent=transparent)
-    return Picture.open(buffer)
+    fig.savefig(buffer, format="rgba", dpi=fig.dpi, transparent=transparent)
+    return Picture.frombytes("RGBA", fig.canvas.get_width_height(), buffer.getvalue())
 
 
 def _lift(colors: np.ndarray) -> np.ndarray:

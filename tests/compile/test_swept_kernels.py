@@ -126,17 +126,31 @@ MOST_WIDE = {
 }
 
 
+def sums(report, dtype, points):
+    """How many fused operations and how many single sums a point has in compiled code."""
+    bits = 8 * np.dtype(dtype).itemsize
+    found = (rf"\bfma\.rn\.f{bits}", rf"\b(?:add|sub)(?:\.rn)?\.f{bits}")
+    return [len(re.findall(what, report.ptx)) / points for what in found]
+
+
 @pytest.mark.parametrize(("name", "dtype", "cc"), WIDE)
 def test_several_points_a_thread_stay_in_registers(name, dtype, cc, held):
-    """Of the swept kernels the diamond, the largest."""
+    """Of the swept kernels the diamond, the largest; a level has the sums of Classic's substep."""
     problem, most = as_problem(name), MOST_WIDE[name, dtype]
     points = 2 if (name, dtype) == ("euler", "float64") else 4
     plan = Plan(128, points, 4)
+    row = within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
     for scheme, limit in zip(("register", "shared"), most[2:], strict=True):
         diamond = kernels_of(problem, scheme, plan, dtype)["diamond", True]
         report = within(held, diamond, 4, dtype, limit)
         assert report.shared_bytes == plan.shared_bytes(Shape(problem, scheme, 2**12, dtype))
-    within(held, classic_kernels(problem, dtype, points)[-1], 2, dtype, most[0])
+        # An odd and an even level. (A row of Euler's does one or other twice: at ends, and not.)
+        level = sums(report, dtype, 2 * points)
+        for mine, classic in zip(level, sums(row, dtype, points), strict=True):
+            assert mine <= classic <= mine + 1 / points, scheme
+    if not problem.faces:
+        single = within(held, classic_kernels(problem, dtype)[-1], 2, dtype, most[0])
+        assert sums(single, dtype, 1) == sums(row, dtype, points)
     of_a_range = range_kernels(problem, dtype, points)[-1]
     within(held, of_a_range, 2, dtype, most[0], np.int32(0), np.int32(1))
     report = within(held, tiled_kernel(problem, plan, dtype), 2, dtype, most[1])
@@ -164,27 +178,6 @@ def test_what_a_compiler_may_fuse_is_seen(real):
 
     found = contractible(compile(chosen, (np.empty(1, real),), (9, 0)).ptx)
     assert len(found) == 2, found
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_operations_are_those_of_classic(name):
-    """As many fused operations and single sums a point, whatever a thread has."""
-    problem = as_problem(name)
-    a = np.empty(1, np.float32)
-
-    def counts(kernel, arrays, points):
-        ptx = compile(kernel, (a,) * arrays, (9, 0)).ptx
-        found = (r"\bfma\.rn\.f32", r"\b(?:add|sub)(?:\.rn)?\.f32")
-        return [len(re.findall(what, ptx)) / points for what in found]
-
-    rows = {p: counts(classic_kernels(problem, "float32", p)[-1], 2, 1) for p in (2, 4)}
-    for p, scheme in ((4, "shared"), (2, "register")):
-        kernel = kernels_of(problem, scheme, Plan(128, p), "float32")["diamond", True]
-        # An odd and an even level. (A row of Euler's does one or other twice: at ends, and not.)
-        for level, row in zip(counts(kernel, 4, 2), rows[p], strict=True):
-            assert level <= row <= level + 1, scheme
-    if not problem.faces:
-        assert counts(classic_kernels(problem, "float32")[-1], 2, 1) == [r / 2 for r in rows[2]]
 
 
 def test_a_level_is_as_short_as_it_can_be(held):

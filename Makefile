@@ -66,7 +66,7 @@ gpu: .venv/made
 	$(RUN) -m dgbook bench acoustics stage
 	$(RUN) -m dgbook bench acoustics parts error --dtypes float32
 	$(RUN) -m dgbook bench hdg product tables sizes cores solve
-	$(RUN) -m dgbook bench swept launch step cores
+	$(RUN) -m dgbook bench swept launch step cores division
 	$(RUN) -m dgbook bench parallel split
 	$(RUN) tools/execute.py chapters/[0-9]*.ipynb
 

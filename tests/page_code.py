@@ -69,11 +69,11 @@ def blank_verdict(
 ) -> Any:
     """What a lesson says of its blank called `name`, with an answer for each ``...``.
 
-    The program, written to `path`, has these imports, the cell that makes the lesson's tasks, and
+    The program, written to `path`, has these imports, the cells that make the lesson's tasks, and
     the blank's.
     """
     cells = code_cells(CHAPTERS / f"{lesson}.ipynb")
-    (tasks,) = (s for s in cells if s.startswith("# @title Make the task"))
+    tasks = "\n\n\n".join(s for s in cells if s.startswith("# @title Make the task"))
     (blank,) = (s for s in cells if f"def {name}(" in s and "..." in s)
     for answer in answers:
         blank = blank.replace("...", answer, 1)

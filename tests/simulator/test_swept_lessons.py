@@ -10,9 +10,7 @@ FURTHER = "11d_more_on_schemes_and_messages"
 IMPORTS = "import numpy as np\nfrom dgbook.page import Task, check, check_function\n"
 WAIT, NONE = "cuda.syncthreads()", "pass"
 ONCE = "(launch + trip + level)"
-FIT = "65536 // (registers * threads)"
-BLOCKS, POINTS = f"min({FIT}, 2048 // threads)", "132 * blocks * threads"
-RESIDENT = "132 * min(65536 // registers, 2048)"
+STEP, REST = "fma(r, e, r)", "fma(-y, q, x)"
 
 
 @pytest.mark.parametrize(
@@ -46,16 +44,17 @@ RESIDENT = "132 * min(65536 // registers, 2048)"
         (FURTHER, "repeats", ("2 * r * S * k / B",), "wrong", "margin"),
         (FURTHER, "repeats", ("B / (B - 2 * r * k)",), "wrong", "several substeps"),
         (SCHEMES, "steps_per_launch", ("B / (2 * r * S)",), "wrong", "Only whole steps"),
-        (SCHEMES, "points_per_wave", (BLOCKS, POINTS), "right", ""),
-        (SCHEMES, "points_per_wave", (FIT, POINTS), "wrong", "so many threads"),
-        (SCHEMES, "points_per_wave", ("2048 // threads", POINTS), "wrong", "count registers"),
-        (SCHEMES, "points_per_wave", ("0", RESIDENT), "wrong", "as a whole"),
-        (SCHEMES, "points_per_wave", (BLOCKS.replace("//", "/"), POINTS), "wrong", "Round"),
-        (SCHEMES, "points_per_wave", (BLOCKS, "132 * blocks"), "wrong", "how many points"),
-        (SCHEMES, "points_per_wave", (BLOCKS, "blocks * threads"), "wrong", "one multiprocessor"),
-        (SCHEMES, "both_reciprocals", ("b * r", "a * r"), "right", ""),
-        (SCHEMES, "both_reciprocals", ("a * r", "b * r"), "wrong", "which factor"),
-        (SCHEMES, "both_reciprocals", ("r", "r"), "wrong", "what must go"),
+        (SCHEMES, "divide", (), "blank", "in lines 5, 7"),
+        (SCHEMES, "divide", (STEP, REST), "right", "0.499 units in the last"),
+        (SCHEMES, "divide", ("fma(r, fma(e, e, e), r)", REST), "right", "0.499 units"),
+        (SCHEMES, "divide", ("r + r * e", REST), "right", "0.499 units"),
+        (SCHEMES, "divide", ("r", REST), "wrong", "still the seed"),
+        (SCHEMES, "divide", ("fma(-r, e, r)", REST), "wrong", "adds `r * e`."),
+        (SCHEMES, "divide", ("r * e", REST), "wrong", "only what"),
+        (SCHEMES, "divide", (STEP, "fma(y, q, -x)"), "wrong", "sign"),
+        (SCHEMES, "divide", (STEP, "x - y * q"), "wrong", "Use `fma`"),
+        (SCHEMES, "divide", (STEP, "0.0"), "wrong", "units in the last place off"),
+        (SCHEMES, "divide", (STEP, "fma(y, q)"), "stopped", "TypeError"),
         (SCHEMES, "warp_diamond", ("1", "even", "odd"), "right", "all 128 values"),
         (SCHEMES, "warp_diamond", ("1", "odd", "even"), "wrong", "124 of 128 values"),
         (SCHEMES, "warp_diamond", ("1", "even", "even"), "wrong", "in `even` or in `odd`"),

@@ -203,7 +203,7 @@ def _reason(finite: bool, residual: float, before: float, goal: float) -> str:
 
 
 class LeastSquares:
-    """min |beta e_1 - H y| with H a Hessenberg matrix that grows by columns, on the host.
+    """min |beta e_1 - H z| with H a Hessenberg matrix that grows by columns, on the host.
 
     Each new column is rotated as those before it were and once more, so that a triangle R is left;
     what the rotations leave of the right-hand side below it is the residual.
@@ -239,12 +239,12 @@ class LeastSquares:
         return float(abs(self.right[k + 1]))
 
     def solve(self) -> np.ndarray:
-        """y; the last number is zero where the last column says nothing (A is singular)."""
+        """z; the last number is zero where the last column says nothing (A is singular)."""
         k = len(self.rotations)
         known = k - (self.R[k - 1, k - 1] == 0)
-        y = np.zeros(k)
-        y[:known] = np.linalg.solve(self.R[:known, :known], self.right[:known])
-        return y
+        z = np.zeros(k)
+        z[:known] = np.linalg.solve(self.R[:known, :known], self.right[:known])
+        return z
 
 
 class Space:
@@ -312,8 +312,8 @@ class Space:
                     break
         if not estimates:  # the first product is no number: nothing can be said of this direction
             return np.zeros_like(r), [beta]
-        y = self.device.array(small.solve().astype(self.basis.dtype))
-        return self.apply(self._combined(y)), estimates
+        z = self.device.array(small.solve().astype(self.basis.dtype))
+        return self.apply(self._combined(z)), estimates
 
     def _ahead(self, beta: float, estimates: list[float], goal: float) -> int:
         """Steps to take before the host looks: half as many as it may take to the goal.
@@ -335,16 +335,16 @@ class Space:
 
         Classical Gram-Schmidt; the second pass takes off what rounding left of the first.
         """
-        V, w, column = self.basis[:k], self.basis[k], self.columns[k - 1]
-        self.product(self.apply(self.basis[k - 1]), w)
+        V, y, column = self.basis[:k], self.basis[k], self.columns[k - 1]
+        self.product(self.apply(self.basis[k - 1]), y)
         for _ in range(2):
-            parts = self.total(V @ w)
-            w -= parts @ V
+            parts = self.total(V @ y)
+            y -= parts @ V
             column[:k] += parts
-        square = self.total(w @ w)
+        square = self.total(y @ y)
         column[-1] = square
         with np.errstate(divide="ignore", invalid="ignore"):
-            w /= np.sqrt(square)
+            y /= np.sqrt(square)
 
     def _learn(
         self, small: LeastSquares, column: np.ndarray, estimates: list[float], goal: float
@@ -360,9 +360,9 @@ class Space:
         left = below > BREAKDOWN * self.eps * hypot(np.linalg.norm(projections), below)
         return estimates[-1] <= goal or not left
 
-    def _combined(self, y: Any) -> Any:
+    def _combined(self, z: Any) -> Any:
         """The sum of the first vectors of the basis, times numbers."""
-        return y @ self.basis[: len(y)]
+        return z @ self.basis[: len(z)]
 
 
 class CoreSpace(Space):
@@ -378,21 +378,21 @@ class CoreSpace(Space):
         self.partial = np.empty((-(-n // cores.PIECE), length), self.basis.dtype)
 
     def _grow(self, k: int) -> None:
-        w, column, partial = self.basis[k], self.columns[k - 1], self.partial
-        self.product(self.apply(self.basis[k - 1]), w)
-        cores.dots(cores.SOURCES, self.basis, k, w, partial)
+        y, column, partial = self.basis[k], self.columns[k - 1], self.partial
+        self.product(self.apply(self.basis[k - 1]), y)
+        cores.dots(cores.SOURCES, self.basis, k, y, partial)
         for again in (True, False):
             parts = self.total(partial[:, :k].sum(axis=0))
-            cores.take_off(cores.SOURCES, self.basis, parts, w, again, partial)
+            cores.take_off(cores.SOURCES, self.basis, parts, y, again, partial)
             column[:k] += parts
         square = self.total(partial[:, 0].sum())
         column[-1] = square
         with np.errstate(divide="ignore", invalid="ignore"):
-            w /= np.sqrt(square)
+            y /= np.sqrt(square)
 
-    def _combined(self, y: Any) -> Any:
+    def _combined(self, z: Any) -> Any:
         change = np.zeros_like(self.preconditioned)
-        cores.take_off(cores.SOURCES, self.basis, -y, change, False, self.partial)
+        cores.take_off(cores.SOURCES, self.basis, -z, change, False, self.partial)
         return change
 
 
@@ -409,7 +409,7 @@ class KernelSpace(Space):
         # As many on all processes: what their blocks find is added up block by block.
         self.blocks = min(MOST_BLOCKS, -(-max(self.transport.everyone(n)) // threads))
         self.progress = self.device.zeros(1, np.int32)
-        self.current, self.w = (self.device.zeros(n, dtype) for _ in range(2))
+        self.current, self.y = (self.device.zeros(n, dtype) for _ in range(2))
         self.partial = self.device.zeros((length, self.blocks), dtype)
         self.parts = self.device.zeros(length, dtype)
         self.squares = self.device.zeros(self.blocks, dtype)
@@ -430,26 +430,26 @@ class KernelSpace(Space):
         """The kernels of a step."""
         kernels, threads, blocks = self.kernels, self.threads, self.blocks
         basis, columns, progress = self.basis, self.columns, self.progress
-        w, partial, parts, squares = self.w, self.partial, self.parts, self.squares
+        y, partial, parts, squares = self.y, self.partial, self.parts, self.squares
         add_up, device = self.transport.add_up, self.device
-        self.product(self.apply(self.current), w)
+        self.product(self.apply(self.current), y)
         groups = -(-self.length // TOGETHER)
         for _ in range(2):
-            kernels["dots"][(blocks, groups), threads](basis, w, progress, partial)
+            kernels["dots"][(blocks, groups), threads](basis, y, progress, partial)
             add_up(partial, device)
             kernels["collect"][self.length, threads](partial, progress, parts, columns)
-            kernels["take_off"][blocks, threads](basis, parts, progress, w, squares)
+            kernels["take_off"][blocks, threads](basis, parts, progress, y, squares)
         add_up(squares, device)
-        kernels["finish"][blocks, threads](squares, progress, w, basis, self.current, columns)
+        kernels["finish"][blocks, threads](squares, progress, y, basis, self.current, columns)
         kernels["advance"][1, 1](progress)
 
-    def _combined(self, y: Any) -> Any:
-        self.w[:] = 0
-        self.parts[: len(y)] = -y
-        self.progress[:] = len(y)
+    def _combined(self, z: Any) -> Any:
+        self.y[:] = 0
+        self.parts[: len(z)] = -z
+        self.progress[:] = len(z)
         launch = self.kernels["take_off"][self.blocks, self.threads]
-        launch(self.basis, self.parts, self.progress, self.w, self.squares)
-        return self.w
+        launch(self.basis, self.parts, self.progress, self.y, self.squares)
+        return self.y
 
 
 @lru_cache(maxsize=8)

@@ -19,10 +19,10 @@ TEXTS = (
     ("the column of the next step", "collect", "np.uint32(count - 1)", "count"),
     ("vectors that are left over", "take_off", "while j < count:", "while j + 1 < count:"),
     ("added instead of taken off", "take_off", "rest -= loaded[g]", "rest += loaded[g]"),
-    ("a square of what was there before", "take_off", "square += rest * rest", "square += w[i]"),
+    ("a square of what was there before", "take_off", "square += rest * rest", "square += y[i]"),
     ("the last vector again", "finish", "basis[count, i]", "basis[count - 1, i]"),
     ("not of unit length", "finish", "real(1) / math.sqrt", "real(1) / "),
-    ("the same vector is multiplied again", "finish", "current[i] = w[i] * factor", "pass"),
+    ("the same vector is multiplied again", "finish", "current[i] = y[i] * factor", "pass"),
     (
         "no barrier before the length is known",
         "finish",

@@ -53,8 +53,8 @@ MISTAKES = [
     Mistake("a slice from the wrong row", "s[old + q + length]", "s[old + q + length - 1]"),
     Mistake("the first vertex is forgotten", "return e_1 - e_0, e_2", "return e_1, e_2"),
     Mistake("the jump is a sum", "E_1 - e_1, E_2 - e_2", "E_1 + e_1, E_2 - e_2"),
-    Mistake("the jump turns the wrong way", "-tau if f % 2 else tau", "tau"),
-    Mistake("the impedances are swapped", "(one - tau) * h_1", "tau * h_1"),
+    Mistake("the jump turns the wrong way", "-zeta if f % 2 else zeta", "zeta"),
+    Mistake("the impedances are swapped", "(one - zeta) * h_1", "zeta * h_1"),
     Mistake("the neighbor's points in the order of one", "meeting[way * Nfp + j], n", "word, n"),
     Mistake("a wall keeps its sign", "mirror, conductor, Z = walls[m]", "mirror, conductor, Z = 1"),
     Mistake(

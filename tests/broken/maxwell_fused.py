@@ -11,7 +11,7 @@ BARRIER = "        cuda.syncthreads()\n\n        m, d"
 LAST_BARRIER = "        cuda.syncthreads()\n        p = thread\n        while p < state_words:"
 MISTAKES = [
     Mistake("the jump is a sum", "E1 - e1, E2 - e2", "E1 + e1, E2 + e2"),
-    Mistake("the electric flux turns the wrong way", "-tau if f % 2 else tau", "tau"),
+    Mistake("the electric flux turns the wrong way", "-zeta if f % 2 else zeta", "zeta"),
     Mistake(
         "a derivative in the wrong direction",
         "rates[i, e, 3] -= d2 * z",
@@ -22,7 +22,7 @@ MISTAKES = [
         "the neighbor's nodes in the order of ghosts", "opposite[way * Nfp + i]", "opposite[i]"
     ),
     Mistake("the neighbor's tangents are mine", "at = 8 * way", "at = 48 * f"),
-    Mistake("the impedances are swapped", "(one - tau) * h1", "tau * h1"),
+    Mistake("the impedances are swapped", "(one - zeta) * h1", "zeta * h1"),
     Mistake(
         "the lift is that of the first face", "j = np.uint32(f * Nfp)", "j = np.uint32(0 * Nfp)"
     ),

@@ -38,23 +38,23 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
     },
     "longest_step": {
         ("if ...:",): {
-            ("if abs(R).max() <= 1 + 1e-10:",): True,
-            ("if (abs(R) <= 1 + 1e-10).all():",): True,
-            ("if abs(R).max() <= 1:",): False,
-            ("if abs(R).max() > 1 + 1e-10:",): False,
-            ("if abs(R).min() <= 1 + 1e-10:",): False,
-            ("if abs(R.real).max() <= 1 + 1e-10:",): False,
+            ("if abs(G).max() <= 1 + 1e-10:",): True,
+            ("if (abs(G) <= 1 + 1e-10).all():",): True,
+            ("if abs(G).max() <= 1:",): False,
+            ("if abs(G).max() > 1 + 1e-10:",): False,
+            ("if abs(G).min() <= 1 + 1e-10:",): False,
+            ("if abs(G.real).max() <= 1 + 1e-10:",): False,
             ("if dt * abs(eigenvalues).max() <= 4.657:",): False,
         }
     },
     "arnoldi": {
-        ("w - ...", "= ...\n"): {
-            ("w - H[i, k] * V[i]", "= w / H[k + 1, k]\n"): True,
-            ("w - (V[i] @ w) * V[i]", "= w / np.linalg.norm(w)\n"): True,
-            ("w - H[i, k] * V[k]", "= w / H[k + 1, k]\n"): False,
-            ("w - H[i, k]", "= w / H[k + 1, k]\n"): False,
-            ("w - V[i]", "= w / H[k + 1, k]\n"): False,
-            ("w - H[i, k] * V[i]", "= w\n"): False,
+        ("y - ...", "= ...\n"): {
+            ("y - H[i, k] * V[i]", "= y / H[k + 1, k]\n"): True,
+            ("y - (V[i] @ y) * V[i]", "= y / np.linalg.norm(y)\n"): True,
+            ("y - H[i, k] * V[k]", "= y / H[k + 1, k]\n"): False,
+            ("y - H[i, k]", "= y / H[k + 1, k]\n"): False,
+            ("y - V[i]", "= y / H[k + 1, k]\n"): False,
+            ("y - H[i, k] * V[i]", "= y\n"): False,
         }
     },
     "levels": {
@@ -114,7 +114,7 @@ def test_an_open_blank_is_called_so_and_its_solution_is_shown(tmp_path, given, f
     assert verdict(tmp_path, given, function).kind == "blank"
     ((_, answers),) = ANSWERS[function].items()
     for text in next(iter(answers)):
-        shown = text.strip().removeprefix("+ ").removeprefix("w - ").removeprefix("= ")
+        shown = text.strip().removeprefix("+ ").removeprefix("y - ").removeprefix("= ")
         shown = shown.removeprefix("if ").removesuffix(":").removeprefix("n, ")
         assert shown.removeprefix("np.sum(").rstrip(")") in PROSE
 

@@ -88,7 +88,7 @@ FILLED = [
     ("rows[..., n]", "rows[(begin + q) % Np, n]"),
     ("m * N_pM + ...", "m * N_pM + i // Np * Np"),
     ("stride = columns\n", "stride = columns + 1\n"),
-    ("fluxes[there] = ...", "fluxes[there] = -S[p] * jump"),
+    ("fluxes[there] = ...", "fluxes[there] = -scale[p] * jump"),
 ]
 
 
@@ -115,7 +115,7 @@ def test_filled_blanks_pass(tmp_path) -> None:
         ("segment", "(begin + q) % Np", "q % Np", "wrong"),
         ("segment", "(begin + q) % Np", "begin + q", "stopped"),
         ("segment", "i // Np * Np", "i", "stopped"),
-        ("pair", "-S[p] * jump", "S[p] * jump", "wrong"),
+        ("pair", "-scale[p] * jump", "scale[p] * jump", "wrong"),
         ("pair", "lists[d[p, LIST_STORE], n]", "n", "wrong"),
         ("pair", "lists[d[p, LIST_PLUS], n]", "lists[d[p, LIST_MINUS], n]", "wrong"),
     ],

@@ -16,16 +16,16 @@ TOGETHER = 8
 
 
 def make_dots(dtype, threads):
-    """Kernel for basis[j] . w, each block computing a part of the sums.
+    """Kernel for basis[j] . y, each block computing a part of the sums.
 
-    A block works on TOGETHER vectors and on a part of w, which it loads
+    A block works on TOGETHER vectors and on a part of y, which it loads
     once for all of them. `partial` has one row per vector.
     """
     real = np.dtype(dtype).type
     size = TOGETHER * threads
 
     @jit
-    def dots(basis, w, progress, partial):
+    def dots(basis, y, progress, partial):
         sums = cuda.shared.array(size, real)
         products = cuda.local.array(TOGETHER, real)
         t = np.uint32(cuda.threadIdx.x)
@@ -37,10 +37,10 @@ def make_dots(dtype, threads):
             for g in range(TOGETHER):
                 products[g] = real(0)
             i = np.uint32(cuda.blockIdx.x * threads + t)
-            while i < w.size:
+            while i < y.size:
                 for g in range(TOGETHER):
                     j = min(np.uint32(first + g), last)
-                    products[g] += basis[j, i] * w[i]
+                    products[g] += basis[j, i] * y[i]
                 i = np.uint32(i + cuda.gridDim.x * threads)
             # The block's sums, adding half to half.
             for g in range(TOGETHER):
@@ -81,7 +81,7 @@ def make_add_up(threads):
 
 
 def make_collect(dtype, threads):
-    """Kernel that adds up the parts of basis[j] . w.
+    """Kernel that adds up the parts of basis[j] . y.
 
     One block per vector. It stores the sums in `parts` and adds them to
     the last column of H.
@@ -112,7 +112,7 @@ def make_collect(dtype, threads):
 
 
 def make_take_off(dtype, threads):
-    """Kernel for w - sum_j parts[j] basis[j].
+    """Kernel for y - sum_j parts[j] basis[j].
 
     It also computes each block's part of the squared norm.
     """
@@ -120,7 +120,7 @@ def make_take_off(dtype, threads):
     add_up = make_add_up(threads)
 
     @jit
-    def take_off(basis, parts, progress, w, squares):
+    def take_off(basis, parts, progress, y, squares):
         sums = cuda.shared.array(threads, real)
         loaded = cuda.local.array(TOGETHER, real)
         t = np.uint32(cuda.threadIdx.x)
@@ -129,8 +129,8 @@ def make_take_off(dtype, threads):
         i = np.uint32(cuda.blockIdx.x * threads + t)
         # For each entry: subtract all vectors, TOGETHER of them in
         # flight.
-        while i < w.size:
-            rest = w[i]
+        while i < y.size:
+            rest = y[i]
             j = np.uint32(0)
             while j + TOGETHER <= count:
                 for g in range(TOGETHER):
@@ -141,7 +141,7 @@ def make_take_off(dtype, threads):
             while j < count:
                 rest -= basis[j, i] * parts[j]
                 j = np.uint32(j + 1)
-            w[i] = rest
+            y[i] = rest
             square += rest * rest
             i = np.uint32(i + cuda.gridDim.x * threads)
         # The block's part of the squared norm.
@@ -155,7 +155,7 @@ def make_take_off(dtype, threads):
 
 
 def make_finish(dtype, threads):
-    """Kernel that normalizes w and appends it to the basis.
+    """Kernel that normalizes y and appends it to the basis.
 
     It also stores the unit vector in `current`. Every block adds up the
     squares, in the same order; their sum is the last number of the
@@ -165,11 +165,11 @@ def make_finish(dtype, threads):
     add_up = make_add_up(threads)
 
     @jit
-    def finish(squares, progress, w, basis, current, columns):
+    def finish(squares, progress, y, basis, current, columns):
         sums = cuda.shared.array(threads, real)
         t = np.uint32(cuda.threadIdx.x)
         count = np.uint32(progress[0])
-        # The norm of w, the same in every block.
+        # The norm of y, the same in every block.
         total = real(0)
         b = t
         while b < squares.size:
@@ -179,14 +179,14 @@ def make_finish(dtype, threads):
         cuda.syncthreads()
         add_up(sums, t)
         factor = real(1) / math.sqrt(sums[0])
-        # Each block scales its part of w.
+        # Each block scales its part of y.
         i = np.uint32(cuda.blockIdx.x * threads + t)
         if i == 0:
             last = columns.shape[1] - 1
             columns[np.uint32(count - 1), last] = sums[0]
-        while i < w.size:
-            basis[count, i] = w[i] * factor
-            current[i] = w[i] * factor
+        while i < y.size:
+            basis[count, i] = y[i] * factor
+            current[i] = y[i] * factor
             i = np.uint32(i + cuda.gridDim.x * threads)
 
     return finish

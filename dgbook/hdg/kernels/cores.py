@@ -154,34 +154,34 @@ def _dot(x, y, first, last):
 
 
 @numba.njit(parallel=True, cache=True)
-def dots(sources, basis, count, w, partial):
-    """``partial[p, k]``: piece p's share of vector k times w."""
-    n = len(w)
+def dots(sources, basis, count, y, partial):
+    """``partial[p, k]``: piece p's share of vector k times y."""
+    n = len(y)
     for piece in numba.prange(-(-n // PIECE)):
         first, last = piece * PIECE, min(n, (piece + 1) * PIECE)
         for k in range(count):
-            partial[piece, k] = _dot(basis[k], w, first, last)
+            partial[piece, k] = _dot(basis[k], y, first, last)
 
 
 @numba.njit(parallel=True, cache=True)
-def take_off(sources, basis, parts, w, again, partial):
-    """w minus the sum of parts times vectors.
+def take_off(sources, basis, parts, y, again, partial):
+    """y minus the sum of parts times vectors.
 
-    Then `dots` of those vectors with it, if it is wanted again, or of w
+    Then `dots` of those vectors with it, if it is wanted again, or of y
     with itself.
     """
-    n = len(w)
+    n = len(y)
     for piece in numba.prange(-(-n // PIECE)):
         first, last = piece * PIECE, min(n, (piece + 1) * PIECE)
         for k in range(len(parts)):
             part, vector = parts[k], basis[k]
             for i in range(first, last):
-                w[i] -= part * vector[i]
+                y[i] -= part * vector[i]
         if again:
             for k in range(len(parts)):
-                partial[piece, k] = _dot(basis[k], w, first, last)
+                partial[piece, k] = _dot(basis[k], y, first, last)
         else:
-            partial[piece, 0] = _dot(w, w, first, last)
+            partial[piece, 0] = _dot(y, y, first, last)
 
 
 SOURCES = Sources(sys.modules[__name__])

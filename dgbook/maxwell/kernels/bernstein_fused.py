@@ -110,11 +110,11 @@ def make_flux(shape):
         # The upwind flux; n x rotates the jump of E by 90 degrees.
         g = np.uint32(GEOMETRY * k + 4 * f)
         g11, g12, g22 = geometry[g], geometry[g + 1], geometry[g + 2]
-        tau = geometry[g + 3]
-        turn = -tau if f % 2 else tau
+        zeta = geometry[g + 3]
+        turn = -zeta if f % 2 else zeta
         jump_1, jump_2 = E_1 - e_1, E_2 - e_2
-        A = tau * H_1 - (one - tau) * h_1
-        B = tau * H_2 - (one - tau) * h_2
+        A = zeta * H_1 - (one - zeta) * h_1
+        B = zeta * H_2 - (one - zeta) * h_2
         A += turn * (g11 * jump_2 - g12 * jump_1)
         B += turn * (g12 * jump_2 - g22 * jump_1)
         return A, B

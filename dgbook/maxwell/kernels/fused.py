@@ -47,7 +47,7 @@ def make_flux(shape):
             E2 = along(at + 4, tangents, u, w)
             H1 = along(at, tangents, u, w + 3)
             H2 = along(at + 4, tangents, u, w + 3)
-        else:  # u^+ = M u^- + g
+        else:  # the mirror of this side, and what comes in
             m, faces = 9 * neighbor, data.size // (6 * Nfp)
             E1, E2 = boundary[m] * e1, boundary[m] * e2
             H1, H2 = boundary[m + 1] * h1, boundary[m + 1] * h2
@@ -61,13 +61,13 @@ def make_flux(shape):
         # The upwind flux: the jump of H, and that of E rotated by 90
         # degrees; t_1 x t_2 points out of even faces, into odd ones.
         g = np.uint32(k * words + 6 + 3 * f)
-        tau = geometry[k * words + 18 + f] if materials else half
-        turn = -tau if f % 2 else tau
+        zeta = geometry[k * words + 18 + f] if materials else half
+        turn = -zeta if f % 2 else zeta
         E1, E2 = E1 - e1, E2 - e2
         A = turn * (geometry[g] * E2 - geometry[g + 1] * E1)
         B = turn * (geometry[g + 1] * E2 - geometry[g + 2] * E1)
-        A = A + tau * H1 - (one - tau) * h1
-        B = B + tau * H2 - (one - tau) * h2
+        A = A + zeta * H1 - (one - zeta) * h1
+        B = B + zeta * H2 - (one - zeta) * h2
         return A, B
 
     return flux_at

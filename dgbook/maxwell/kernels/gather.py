@@ -46,11 +46,11 @@ def make_gather(shape, places, plan):
     here one loop treats all pairs; the descriptors are sorted, and a
     pair's place tells its category.
 
-    With the jump D of u, let P = n x DH, Q = n x DE and
-    S = sJ / (Z^- + Z^+). Then the flux is
+    With the jump D of u, let nH = n x DH and nE = n x DE. The flux is
+    sJ / (Z^- + Z^+) times
 
-    minus side  S (Z^+ P - a n x Q, -Z^- Q - a Z^- Z^+ n x P)
-    plus side   S (Z^- P + a n x Q, -Z^+ Q + a Z^- Z^+ n x P)
+    minus side  (Z^+ nH - a n x nE, -Z^- (nE + a Z^+ n x nH))
+    plus side   (Z^- nH + a n x nE, -Z^+ (nE - a Z^- n x nH))
 
     Arguments, all flat (dgbook.maxwell.microblocks names their words):
 
@@ -76,10 +76,10 @@ def make_gather(shape, places, plan):
         f = cuda.shared.array((6, buffer), real)
         minus = cuda.local.array(6, real)
         jump = cuda.local.array(6, real)
-        P = cuda.local.array(3, real)
-        Q = cuda.local.array(3, real)
-        nP = cuda.local.array(3, real)
-        nQ = cuda.local.array(3, real)
+        nH = cuda.local.array(3, real)
+        nE = cuda.local.array(3, real)
+        nnH = cuda.local.array(3, real)
+        nnE = cuda.local.array(3, real)
         x, e = np.uint32(cuda.threadIdx.x), np.uint32(cuda.threadIdx.y)
         block = np.uint32(cuda.blockIdx.x)
         thread = np.uint32(e * Nfp + x)
@@ -116,26 +116,28 @@ def make_gather(shape, places, plan):
                 for c in range(6):
                     plus = g[q + MIRROR + c // 3] * minus[c]
                     jump[c] = plus + data[c * data_size + i] - minus[c]
-            # P = n x DH, Q = n x DE, then n x P and n x Q.
-            cross(g, q + NORMAL, jump, 3, P)
-            cross(g, q + NORMAL, jump, 0, Q)
-            cross(g, q + NORMAL, P, 0, nP)
-            cross(g, q + NORMAL, Q, 0, nQ)
-            S, a = g[q + SCALE], g[q + UPWINDING]
+            # nH = n x DH, nE = n x DE, then n x nH and n x nE.
+            cross(g, q + NORMAL, jump, 3, nH)
+            cross(g, q + NORMAL, jump, 0, nE)
+            cross(g, q + NORMAL, nH, 0, nnH)
+            cross(g, q + NORMAL, nE, 0, nnE)
+            scale, a = g[q + SCALE], g[q + UPWINDING]
             Zm, Zp = g[q + Z_MINUS], g[q + Z_PLUS]
-            # Minus side: S (Z^+ P - a n x Q, -Z^- Q - a Z^- Z^+ n x P).
+            # Minus side: (Z^+ nH - a n x nE, -Z^- (nE + a Z^+ n x nH)).
             i = d[p + STORE_MINUS] + x
             for c in range(3):
-                f[c, i] = S * (Zp * P[c] - a * nQ[c])
-                f[c + 3, i] = -S * Zm * (Q[c] + a * Zp * nP[c])
+                f[c, i] = scale * (Zp * nH[c] - a * nnE[c])
+                f[c + 3, i] = -scale * Zm * (nE[c] + a * Zp * nnH[c])
             # Plus side, if in this block, in its own order:
-            # S (Z^- P + a n x Q, -Z^+ Q + a Z^- Z^+ n x P).
+            # (Z^- nH + a n x nE, -Z^+ (nE - a Z^- n x nH)).
             if e < interior:
                 i = d[p + STORE_PLUS]
                 i += lists[d[p + LIST_STORE] * Nfp + x]
                 for c in range(3):
-                    f[c, i] = S * (Zm * P[c] + a * nQ[c])
-                    f[c + 3, i] = -S * Zp * (Q[c] - a * Zm * nP[c])
+                    f[c, i] = scale * (Zm * nH[c] + a * nnE[c])
+                    f[c + 3, i] = (
+                        -scale * Zp * (nE[c] - a * Zm * nnH[c])
+                    )
             e += w_p
         cuda.syncthreads()
 

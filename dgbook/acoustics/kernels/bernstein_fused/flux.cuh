@@ -34,7 +34,7 @@ __device__ void compute_flux(FacePoints& on_faces, VECTOR* room,
                            : way < 12 ? v[1]
                            : way < 18 ? v[2]
                                       : v[3];
-                if (way == GHOST) {   // the boundary: u^+ = M u^- + g
+                if (way == GHOST) {   // the boundary: a mirror
                     const unsigned face = on_faces.link[i][f] / 32;
                     const REAL* const m = boundary + face * 5;
                     const REAL* const g =

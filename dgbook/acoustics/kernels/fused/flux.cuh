@@ -41,7 +41,7 @@ __device__ void compute_flux(const Shared& shared, const REAL* u,
                     neighbor * SIZE + opposite[way * NFP + i];
                 fields(outer, (const VECTOR*)u + place, NP);
                 more += outer[0], in += inflow(outer, way / 6);
-            } else {   // the boundary: u^+ = M u^- + g
+            } else {   // the boundary: a mirror
                 const REAL* m = boundary + neighbor * 5;
                 more += m[0] * inner[0], in -= m[1] * in;
                 for (int c = 0; c < 4; ++c) {

@@ -62,8 +62,8 @@ __device__ void compute_flux(const Shared& shared, const REAL* u,
                     outside(inner, data, boundary, neighbor, i, faces);
             }
             const REAL* const shape = shared.shape + e * GEOMETRY;
-            const REAL tau = MATERIALS ? shape[18 + f] : REAL(0.5);
-            both = upwind(inner, outer, shape + 6 + f * 3, tau, f);
+            const REAL zeta = MATERIALS ? shape[18 + f] : REAL(0.5);
+            both = upwind(inner, outer, shape + 6 + f * 3, zeta, f);
         }
         COUPLE* to = (COUPLE*)(shared.flux + e / GROUP * FLUX);
         to[e % GROUP * POINTS + p % POINTS] = both;

@@ -27,7 +27,7 @@ STEP, REST = "fma(r, e, r)", "fma(-y, q, x)"
         (TALK, "up", (NONE, NONE), "stopped", "Nothing makes one wait"),
         (TALK, "diamond", ("2 * n_lev - d", "t", "t + 2"), "right", "all 64 values"),
         (TALK, "diamond", ("n_lev", "t", "t + 2"), "wrong", "of `new` are wrong"),
-        (TALK, "tile", ("last", "B - last"), "right", "all 32 values"),
+        (TALK, "tile", ("n_t", "B - n_t"), "right", "all 32 values"),
         (TALK, "tile", ("0", "B"), "stopped", "own the same word"),
         (TALK, "gain", (f"{ONCE} / (2 * level + (launch + trip) / n_lev)",), "right", ""),
         (TALK, "gain", (f"{ONCE} / (2 * level + {ONCE} / n_lev)",), "wrong", "6.900"),

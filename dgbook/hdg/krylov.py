@@ -203,7 +203,7 @@ def _reason(finite: bool, residual: float, before: float, goal: float) -> str:
 
 
 class LeastSquares:
-    """min |beta e_1 - H z| with H a Hessenberg matrix that grows by columns, on the host.
+    """min |beta e_1 - H w| with H a Hessenberg matrix that grows by columns, on the host.
 
     Each new column is rotated as those before it were and once more, so that a triangle R is left;
     what the rotations leave of the right-hand side below it is the residual.
@@ -239,12 +239,12 @@ class LeastSquares:
         return float(abs(self.right[k + 1]))
 
     def solve(self) -> np.ndarray:
-        """z; the last number is zero where the last column says nothing (A is singular)."""
+        """w; the last number is zero where the last column says nothing (A is singular)."""
         k = len(self.rotations)
         known = k - (self.R[k - 1, k - 1] == 0)
-        z = np.zeros(k)
-        z[:known] = np.linalg.solve(self.R[:known, :known], self.right[:known])
-        return z
+        weights = np.zeros(k)
+        weights[:known] = np.linalg.solve(self.R[:known, :known], self.right[:known])
+        return weights
 
 
 class Space:
@@ -312,8 +312,8 @@ class Space:
                     break
         if not estimates:  # the first product is no number: nothing can be said of this direction
             return np.zeros_like(r), [beta]
-        z = self.device.array(small.solve().astype(self.basis.dtype))
-        return self.apply(self._combined(z)), estimates
+        weights = self.device.array(small.solve().astype(self.basis.dtype))
+        return self.apply(self._combined(weights)), estimates
 
     def _ahead(self, beta: float, estimates: list[float], goal: float) -> int:
         """Steps to take before the host looks: half as many as it may take to the goal.
@@ -360,9 +360,9 @@ class Space:
         left = below > BREAKDOWN * self.eps * hypot(np.linalg.norm(projections), below)
         return estimates[-1] <= goal or not left
 
-    def _combined(self, z: Any) -> Any:
+    def _combined(self, weights: Any) -> Any:
         """The sum of the first vectors of the basis, times numbers."""
-        return z @ self.basis[: len(z)]
+        return weights @ self.basis[: len(weights)]
 
 
 class CoreSpace(Space):
@@ -390,9 +390,9 @@ class CoreSpace(Space):
         with np.errstate(divide="ignore", invalid="ignore"):
             y /= np.sqrt(square)
 
-    def _combined(self, z: Any) -> Any:
+    def _combined(self, weights: Any) -> Any:
         change = np.zeros_like(self.preconditioned)
-        cores.take_off(cores.SOURCES, self.basis, -z, change, False, self.partial)
+        cores.take_off(cores.SOURCES, self.basis, -weights, change, False, self.partial)
         return change
 
 
@@ -443,10 +443,10 @@ class KernelSpace(Space):
         kernels["finish"][blocks, threads](squares, progress, y, basis, self.current, columns)
         kernels["advance"][1, 1](progress)
 
-    def _combined(self, z: Any) -> Any:
+    def _combined(self, weights: Any) -> Any:
         self.y[:] = 0
-        self.parts[: len(z)] = -z
-        self.progress[:] = len(z)
+        self.parts[: len(weights)] = -weights
+        self.progress[:] = len(weights)
         launch = self.kernels["take_off"][self.blocks, self.threads]
         launch(self.basis, self.parts, self.progress, self.y, self.squares)
         return self.y

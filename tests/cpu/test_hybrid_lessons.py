@@ -57,7 +57,7 @@ def test_assemble_tells_mistakes(tasks, mistake):
 @pytest.mark.parametrize(
     ("cell", "blank", "answers"),
     [
-        ("newton-09", "...", {"z - R / slope": True, "z - R / z": False, "z - R**2": False}),
+        ("newton-09", "...", {"U - R / slope": True, "U - R / U": False, "U - R**2": False}),
         (
             "newton-27",
             "..., ..., ...",

@@ -61,11 +61,11 @@ ANSWERS = {  # by function, what stands in place of its blanks, and whether it i
     },
     "reach": {
         ("return ...",): {
-            ("return T / (stages * stage_seconds) * dt",): True,
-            ("return T / stage_seconds * dt",): False,
-            ("return T / (stages * stage_seconds)",): False,
-            ("return T * dt",): False,
-            ("return stages * stage_seconds / (T * dt)",): False,
+            ("return seconds / (stages * stage_seconds) * dt",): True,
+            ("return seconds / stage_seconds * dt",): False,
+            ("return seconds / (stages * stage_seconds)",): False,
+            ("return seconds * dt",): False,
+            ("return stages * stage_seconds / (seconds * dt)",): False,
         }
     },
     "longer": {

@@ -207,7 +207,7 @@ PARTS: dict[str, Part] = {
     "compile": pytest("compile", "tests/compile", *SPREAD),
     "browser": browser,
     "cpu": pytest("cpu", "tests/cpu", *(f"--ignore={file}" for file in WITH_CORES), *SPREAD),
-    "notebooks": pytest("notebooks", "chapters", "exercises/source", *NBVAL),
+    "notebooks": pytest("notebooks", "chapters", *NBVAL),
     "ranks": pytest("ranks", "tests/ranks"),
 }
 ENDS_ALONE = "notebooks"

@@ -472,13 +472,14 @@ def field_mask(fig: Figure) -> np.ndarray | None:
     bars = [ax._colorbar for ax in fig.axes if hasattr(ax, "_colorbar")]
     fields += [end for bar in bars for end in bar._extend_patches]  # arrows beyond the limits
     others = [child for ax in fig.axes for child in ax.get_children() if child not in fields]
-    others = [artist for artist in [*others, *fig.legends, *fig.texts] if artist.get_visible()]
+    others += [fig.patch, *fig.legends, *fig.texts]
+    others = [artist for artist in others if artist.get_visible()]
     engine = fig.get_layout_engine()
     fig.set_layout_engine("none")  # what is hidden keeps its place
     try:
         for artist in others:
             artist.set_visible(False)
-        alone = np.asarray(_drawn(fig, transparent=True).convert("RGBA"))
+        alone = np.asarray(_drawn(fig))
     finally:
         for artist in others:
             artist.set_visible(True)
@@ -503,10 +504,9 @@ def _settle(fig: Figure) -> None:
     fig.set_layout_engine("none")
 
 
-def _drawn(fig: Figure, transparent: bool = False) -> Picture.Image:
-    buffer = io.BytesIO()
-    fig.savefig(buffer, format="rgba", dpi=fig.dpi, transparent=transparent)
-    return Picture.frombytes("RGBA", fig.canvas.get_width_height(), buffer.getvalue())
+def _drawn(fig: Figure) -> Picture.Image:
+    fig.canvas.draw()
+    return Picture.fromarray(np.array(fig.canvas.buffer_rgba()))
 
 
 def _lift(colors: np.ndarray) -> np.ndarray:

@@ -277,12 +277,16 @@ def graded(assignment, starter, source, tmp_path_factory, locked_up):
 
 
 def test_the_solution_gets_all_points(graded, facts):
+    """Every cell runs, also those that no part of the grade looks at."""
     parts, results, *_ = graded
     solution = results["solution"]
     assert solution.automatic(parts) == 90
     by_hand = {p.name: solution.points[p.name] for p in parts if p.by_hand}
     assert by_hand == dict.fromkeys(facts.by_hand)
     assert solution.note == ""
+    (path,) = (graded[3] / "autograded" / "solution").glob("*/*.ipynb")
+    outputs = [o for c in nbformat.read(path, as_version=4).cells for o in c.get("outputs", ())]
+    assert outputs and not [o for o in outputs if o.output_type == "error"]
 
 
 def test_the_starter_gets_none(graded):

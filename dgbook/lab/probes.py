@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from dgbook.gpu.device import Device, as_device
-from dgbook.gpu.fast import branching_rsqrt, make_divide, make_rsqrt
+from dgbook.gpu.fast import branching_divide, branching_rsqrt, make_divide, make_rsqrt
 from dgbook.gpu.kernel import Kernel, cuda, jit
 from dgbook.gpu.limits import FULL_MASK, STATIC_SHARED_LIMIT, WARP, architecture, resident_blocks
 from dgbook.gpu.source import CudaKernel, load
@@ -354,19 +354,19 @@ def make_link(dtype: Any, operation: str) -> Callable:
         return root(x)
 
     @jit(device=True)
-    def branching_divide(x, a, b, c):
-        return a / x
+    def branching_quotient(x, a, b, c):
+        return branching_divide(a, x)
 
     @jit(device=True)
     def branching_reciprocal(x, a, b, c):
-        return one / x
+        return branching_divide(one, x)
 
     @jit(device=True)
     def branching_root(x, a, b, c):
         return branching_rsqrt(x)
 
     links = add, multiply, multiply_add, choose, divide, reciprocal, rsqrt
-    links += branching_divide, branching_reciprocal, branching_root
+    links += branching_quotient, branching_reciprocal, branching_root
     return dict(zip(OPERATIONS + BRANCHING, links, strict=True))[operation]
 
 

@@ -79,10 +79,9 @@ def solver_of(shape: Shape, device: Device, plan: Plan) -> Solver:
 
 def best_plan(shape: Shape) -> Plan:
     """The best plan in the record swept/step."""
-    rows = records.load("swept/step").select(path=shape.scheme, dtype=shape.dtype)
     about = {"problem": shape.problem.name, "n": shape.n}
-    (best,) = (r for r in rows if r["size"] == about and not r.get("variant"))
-    return Plan(**best["plan"])
+    asked = {"path": shape.scheme, "dtype": shape.dtype, "size": about, "variant": None}
+    return Plan(**records.load("swept/step").row(**asked)["plan"])
 
 
 def tune_step(shape: Shape, device: Device, candidates: list[Plan]) -> tuple[Result, int]:

@@ -234,19 +234,16 @@ def recorded_level(problem: Problem, dtype: str) -> float:
 
     A launch's share is in it.
     """
-    (row,) = (
-        row
-        for row in records.load("swept/step").select(path="shared", dtype=dtype, variant=SINGLE)
-        if row["size"] == {"problem": problem.name, "n": SHOWN}
-    )
-    return row["seconds_median"] / (2 * len(problem.weights))
+    return _level_of_a_step("swept/step", problem, dtype, SINGLE)
 
 
 def branching_level(problem: Problem) -> float:
     """The same of Euler's equations in fp64 with branching quotients: record swept/division."""
-    (row,) = (
-        row
-        for row in records.load("swept/division").select(path="shared", variant=WITH_BRANCHES)
-        if row["size"] == {"problem": problem.name, "n": SHOWN}
+    return _level_of_a_step("swept/division", problem, "float64", WITH_BRANCHES)
+
+
+def _level_of_a_step(name: str, problem: Problem, dtype: str, variant: str) -> float:
+    row = records.load(name).row(
+        path="shared", dtype=dtype, variant=variant, size={"problem": problem.name, "n": SHOWN}
     )
     return row["seconds_median"] / (2 * len(problem.weights))

@@ -435,7 +435,7 @@ def show(fig: Figure, alt: str) -> Image:
     width, height = (round(inches * PIXELS_PER_INCH) for inches in fig.get_size_inches())
     png, dark, mask = render(fig), b"", field_mask(fig)
     if mask is not None:
-        light = np.asarray(_drawn(fig).convert("RGB"))
+        light = _drawn(fig)[..., :3]
         dark = _encode(Picture.fromarray(np.where(mask[..., None], light, _lift(on_dark(light)))))
     return Image(png, " ".join(alt.split()), width, height, dark)
 
@@ -447,7 +447,8 @@ def render(fig: Figure, colors: int = 256) -> bytes:
     matplotlib drew. The figure keeps the layout of this picture.
     """
     _settle(fig)
-    picture = _drawn(fig).convert("RGB").quantize(colors, dither=Picture.Dither.NONE)
+    picture = Picture.fromarray(_drawn(fig)).convert("RGB")
+    picture = picture.quantize(colors, dither=Picture.Dither.NONE)
     palette = np.array(picture.getpalette(), float).reshape(-1, 3)
     opacity = 255.0 - palette.min(axis=1, keepdims=True)
     ink = 255.0 - (255.0 - palette) * 255.0 / np.maximum(opacity, 1.0)
@@ -479,7 +480,7 @@ def field_mask(fig: Figure) -> np.ndarray | None:
     try:
         for artist in others:
             artist.set_visible(False)
-        alone = np.asarray(_drawn(fig))
+        alone = _drawn(fig)
     finally:
         for artist in others:
             artist.set_visible(True)
@@ -504,9 +505,10 @@ def _settle(fig: Figure) -> None:
     fig.set_layout_engine("none")
 
 
-def _drawn(fig: Figure) -> Picture.Image:
+def _drawn(fig: Figure) -> np.ndarray:
+    """Red, green, blue and opacity of each pixel."""
     fig.canvas.draw()
-    return Picture.fromarray(np.array(fig.canvas.buffer_rgba()))
+    return np.array(fig.canvas.buffer_rgba())
 
 
 def _lift(colors: np.ndarray) -> np.ndarray:
